@@ -1,0 +1,229 @@
+# queen-s3: builds everything, tests it, measures it.
+#
+# A room is a folder (supervisor, worker, common, tests/...): each .c file in it is built with no edit here. All that is
+# made goes under build/: release programs in build/ itself, the other variants (asan, tsan, clang) in build/<variant>/.
+# `sh packaging/with-dependencies make ...` installs on Debian and Ubuntu what a target needs.
+
+VARIANT  ?= release
+PREFIX   ?= /usr/local
+BINDIR   ?= $(PREFIX)/bin
+MANDIR   ?= $(PREFIX)/share/man
+DESTDIR  ?=
+PYTHON   ?= /usr/bin/python3
+JOBS     ?= $(shell nproc 2>/dev/null || echo 2)
+SEEDS    ?= 10000
+
+OUT := build$(if $(filter-out release,$(VARIANT)),/$(VARIANT))
+OBJ := build/obj/$(VARIANT)
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+ifeq ($(VARIANT),fuzz)
+CC := clang
+endif
+
+PACKAGES := libcurl openssl libzstd zlib libcjson libmicrohttpd expat
+
+# Flags. Given on the command line, CFLAGS and LDFLAGS come after these and so win.
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
+BASE     := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -O2 -g -fno-omit-frame-pointer -fPIE -I. $(WARNINGS)
+HARDEN   := -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+LINK     := -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -pthread
+
+FLAGS_release := $(HARDEN)
+FLAGS_asan    := -fsanitize=address,undefined -fno-sanitize-recover=all
+FLAGS_tsan    := -fsanitize=thread
+FLAGS_fuzz    := -fsanitize=address,undefined -fno-sanitize-recover=all -fsanitize=fuzzer-no-link
+FLAGS_clang   := $(HARDEN)
+ifeq ($(VARIANT),clang)
+CC := clang
+endif
+
+ifeq ($(origin FLAGS_$(VARIANT)),undefined)
+$(error VARIANT=$(VARIANT): expected release, clang, asan, tsan or fuzz)
+endif
+
+BUILDING := $(filter-out help clean uninstall,$(or $(MAKECMDGOALS),all))
+ifneq ($(BUILDING),)
+PKG_CONFIG ?= pkg-config
+ifneq ($(shell $(PKG_CONFIG) --exists $(PACKAGES) check 2>/dev/null && echo yes),yes)
+$(error missing development packages among: $(PACKAGES) check (on Debian and Ubuntu: sh packaging/with-dependencies make $(MAKECMDGOALS)))
+endif
+PKG_CFLAGS  := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) check)
+PKG_LIBS    := $(shell $(PKG_CONFIG) --libs $(PACKAGES))
+CHECK_LIBS  := $(shell $(PKG_CONFIG) --libs check)
+endif
+
+ALL_CFLAGS  = $(BASE) $(FLAGS_$(VARIANT)) $(PKG_CFLAGS) $(CFLAGS)
+ALL_LDFLAGS = $(FLAGS_$(VARIANT)) $(LINK) $(LDFLAGS)
+
+# What there is to build, from what is there.
+sources = $(sort $(wildcard $(addsuffix /*.c,$(1)) $(addsuffix /*/*.c,$(1))))
+objects = $(patsubst %.c,$(OBJ)/%.o,$(1))
+
+COMMON_SRC     := $(call sources,common)
+WORKER_SRC     := $(call sources,worker)
+SUPERVISOR_SRC := $(filter-out supervisor/main.c,$(call sources,supervisor))
+MAIN_SRC       := $(wildcard supervisor/main.c)
+DEVBROKER_SRC  := $(call sources,tests/devbroker)
+SIM_SRC        := $(call sources,tests/sim)
+BENCH_SRC      := $(call sources,tests/bench)
+UNIT_SRC       := $(wildcard tests/unit/*_test.c)
+SUPPORT_SRC    := $(filter-out $(UNIT_SRC),$(call sources,tests/unit))
+FUZZ_SRC       := $(wildcard tests/fuzz/*_fuzz.c)
+ALL_SRC        := $(COMMON_SRC) $(WORKER_SRC) $(SUPERVISOR_SRC) $(MAIN_SRC) $(DEVBROKER_SRC) $(SIM_SRC) $(BENCH_SRC) \
+                  $(UNIT_SRC) $(SUPPORT_SRC) $(FUZZ_SRC)
+HEADERS        := $(sort $(wildcard $(foreach d,common worker supervisor tests,$(d)/*.h $(d)/*/*.h $(d)/*/*/*.h)))
+
+LIBS      := $(OUT)/libsupervisor.a $(OUT)/libworker.a $(OUT)/libcommon.a
+PROGRAM   := $(if $(MAIN_SRC),$(OUT)/queen-s3)
+DEVBROKER := $(if $(DEVBROKER_SRC),$(OUT)/tests/devbroker)
+SIMULATE  := $(if $(SIM_SRC),$(OUT)/tests/sim/simulate)
+UNIT      := $(patsubst tests/unit/%.c,$(OUT)/tests/unit/%,$(UNIT_SRC))
+FUZZ      := $(patsubst tests/fuzz/%.c,$(OUT)/tests/fuzz/%,$(FUZZ_SRC))
+BENCH     := $(patsubst tests/bench/%.c,$(OUT)/tests/bench/%,$(BENCH_SRC))
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.SECONDARY:
+.PHONY: all test demo bench lint sanitize fuzz install uninstall clean help FORCE \
+        programs unit-programs bench-programs fuzz-programs
+
+# Two cores' worth of jobs when called plainly; `make -j1` and `make -jN` say otherwise.
+in_parallel = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS))$(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
+
+all: ## build build/queen-s3 and the development broker build/tests/devbroker
+	+@$(in_parallel) programs
+
+programs: $(LIBS) $(PROGRAM) $(DEVBROKER)
+unit-programs: programs $(UNIT) $(SIMULATE)
+bench-programs: programs $(BENCH)
+fuzz-programs: $(FUZZ)
+
+test: ## unit tests, simulator, integration tests against real processes
+	+@$(in_parallel) unit-programs
+	$(PYTHON) tests/run --build $(OUT) --seeds $(SEEDS)
+
+demo: ## mirror this machine's package log (or INPUT=events.ndjson PARTITION_BY=field) into build/demo and show it
+	+@$(in_parallel) programs
+	$(PYTHON) tests/demo/run.py $(if $(INPUT),--input '$(INPUT)') $(if $(PARTITION_BY),--partition-by '$(PARTITION_BY)')
+
+bench: ## measure: throughput, processor time, memory (prints a table)
+	+@$(in_parallel) bench-programs
+	tests/bench/run
+
+sanitize: ## everything under AddressSanitizer, UBSan and ThreadSanitizer, and a few seconds of each fuzz target
+	+@$(in_parallel) VARIANT=asan unit-programs
+	$(PYTHON) tests/run --build build/asan --seeds 300
+	+@$(in_parallel) VARIANT=tsan unit-programs
+	$(PYTHON) tests/run --build build/tsan --only unit
+	+@$(MAKE) --no-print-directory fuzz SECONDS_EACH=5
+
+# Each target starts from its corpus, tests/fuzz/corpus/<name>/; what it finds new stays in build/fuzz/.
+SECONDS_EACH ?= 60
+fuzz: ## run every fuzz target over its corpus for SECONDS_EACH (60) seconds
+	+@$(in_parallel) VARIANT=fuzz fuzz-programs
+	@set -e; for f in $(patsubst tests/fuzz/%.c,%,$(FUZZ_SRC)); do \
+	    name=$${f%_fuzz}; new=build/fuzz/$$name; mkdir -p $$new; corpus=; \
+	    if [ -d tests/fuzz/corpus/$$name ]; then corpus=tests/fuzz/corpus/$$name; fi; \
+	    echo "fuzz $$name, $(SECONDS_EACH) s"; \
+	    build/fuzz/tests/fuzz/$$f -max_total_time=$(SECONDS_EACH) -timeout=10 -rss_limit_mb=2048 \
+	        -artifact_prefix=$$new- -verbosity=0 -print_final_stats=0 $$new $$corpus; \
+	done
+
+# What the linters say is an error. A file that was clean is looked at again only when it, what it includes, or the
+# rules have changed (one stamp a file, on top of the compiler's own dependencies).
+LINT_C    := $(ALL_SRC)
+LINT_PY   := $(sort $(shell find tests packaging supervisor -name '*.py' 2>/dev/null) $(wildcard tests/run))
+LINT_SH   := $(sort $(wildcard packaging/with-dependencies .ci/run tests/integration/gateway) \
+             $(shell grep -rlE '^\#!.*[ /](ba|da)?sh( |$$)' tests packaging --include='*.sh' 2>/dev/null))
+TIDY      := $(patsubst %.c,build/lint/%.tidy,$(filter-out $(FUZZ_SRC),$(LINT_C)))
+
+lint: ## clang-format, clang-tidy, cppcheck, shellcheck, pyflakes, pycodestyle
+	$(if $(LINT_C)$(HEADERS),clang-format --dry-run -Werror $(LINT_C) $(HEADERS))
+	+@$(in_parallel) $(TIDY)
+	@mkdir -p build/lint/cppcheck
+	$(if $(LINT_C),cppcheck --quiet --enable=warning,performance,portability,style --std=c11 --inline-suppr -j$(JOBS) \
+	    --error-exitcode=1 --cppcheck-build-dir=build/lint/cppcheck --suppressions-list=.cppcheck \
+	    -D_GNU_SOURCE -I. $(LINT_C))
+	$(if $(LINT_SH),shellcheck $(LINT_SH))
+	$(if $(LINT_PY),$(PYTHON) -m pyflakes $(LINT_PY))
+	$(if $(LINT_PY),$(PYTHON) -m pycodestyle --max-line-length=120 $(LINT_PY))
+
+build/lint/%.tidy: %.c $(OBJ)/%.o .clang-tidy
+	@mkdir -p $(@D)
+	@echo "  TIDY  $<"
+	@clang-tidy --quiet $< -- $(filter-out -f%,$(BASE)) $(PKG_CFLAGS) >$@.log 2>&1 || { cat $@.log; exit 1; }
+	@touch $@
+
+install: all ## install the program and its manual (PREFIX=/usr/local, DESTDIR=)
+	install -d '$(DESTDIR)$(BINDIR)'
+	install -m 755 build/queen-s3 '$(DESTDIR)$(BINDIR)/queen-s3'
+	@for page in $(wildcard man/*.[1-9]); do \
+	    section=$${page##*.}; install -d '$(DESTDIR)$(MANDIR)'/man$$section; \
+	    echo "install -m 644 $$page $(DESTDIR)$(MANDIR)/man$$section/"; \
+	    install -m 644 $$page '$(DESTDIR)$(MANDIR)'/man$$section/; \
+	done
+
+uninstall: ## remove what install put there
+	rm -f '$(DESTDIR)$(BINDIR)/queen-s3'
+	@for page in $(notdir $(wildcard man/*.[1-9])); do rm -f '$(DESTDIR)$(MANDIR)'/man$${page##*.}/$$page; done
+
+clean: ## remove build/
+	rm -rf build
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
+	    while IFS='|' read -r target what; do printf '%-18s %s\n' "$$target" "$$what"; done
+
+# A file whose text is $(2), written only when that changes: what depends on it is rebuilt then and only then.
+define remember
+$(1): FORCE
+	@mkdir -p $$(@D)
+	@printf '%s\n' '$(2)' | cmp -s - $$@ || printf '%s\n' '$(2)' > $$@
+endef
+
+$(eval $(call remember,$(OBJ)/flags,$(CC) $(ALL_CFLAGS) | $(ALL_LDFLAGS) | $(PKG_LIBS) $(CHECK_LIBS)))
+
+$(OBJ)/%.o: %.c $(OBJ)/flags
+	@mkdir -p $(@D)
+	@echo "  CC    $(if $(filter-out release,$(VARIANT)),[$(VARIANT)] )$<"
+	@$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+# $(1) the library's name, $(2) its sources. The list of members is remembered, so that a removed file leaves the library.
+define library
+$(call remember,$(OBJ)/$(1).members,$(2))
+$(OUT)/$(1).a: $(call objects,$(2)) $(OBJ)/$(1).members
+	@mkdir -p $$(@D)
+	@echo "  AR    $$@"
+	@rm -f $$@ && ar rcsD $$@ $(call objects,$(2))
+endef
+
+$(eval $(call library,libcommon,$(COMMON_SRC)))
+$(eval $(call library,libworker,$(WORKER_SRC)))
+$(eval $(call library,libsupervisor,$(SUPERVISOR_SRC)))
+$(eval $(call library,libtestsupport,$(SUPPORT_SRC)))
+
+link = @mkdir -p $(@D) && echo "  LINK  $@" && $(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^)
+
+$(OUT)/queen-s3: $(call objects,$(MAIN_SRC)) $(LIBS)
+	$(link) $(LIBS) $(PKG_LIBS)
+
+$(OUT)/tests/devbroker: $(call objects,$(DEVBROKER_SRC)) $(OUT)/libcommon.a
+	$(link) $(OUT)/libcommon.a $(PKG_LIBS)
+
+$(OUT)/tests/sim/simulate: $(call objects,$(SIM_SRC)) $(LIBS)
+	$(link) $(LIBS) $(PKG_LIBS)
+
+$(OUT)/tests/unit/%: $(OBJ)/tests/unit/%.o $(OUT)/libtestsupport.a $(LIBS)
+	$(link) $(OUT)/libtestsupport.a $(LIBS) $(CHECK_LIBS) $(PKG_LIBS)
+
+$(OUT)/tests/bench/%: $(OBJ)/tests/bench/%.o $(LIBS)
+	$(link) $(LIBS) $(PKG_LIBS)
+
+$(OUT)/tests/fuzz/%: $(OBJ)/tests/fuzz/%.o $(LIBS)
+	$(link) -fsanitize=fuzzer $(LIBS) $(PKG_LIBS)
+
+-include $(wildcard $(patsubst %.o,%.d,$(call objects,$(ALL_SRC))))
