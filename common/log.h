@@ -1,0 +1,34 @@
+/*
+ * The log: one line an event on stderr, for people or as JSON (QUEEN_S3_LOG_FORMAT). Never a secret: who formats a
+ * message has none to put in. A line is written with one write(); what a full pipe doesn't take is dropped.
+ */
+#ifndef COMMON_LOG_H
+#define COMMON_LOG_H
+
+#include <stdbool.h>
+
+#include "common/clock.h"
+
+enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+
+/* Process-wide, set once at start, kept over fork. */
+void log_configure(enum log_level level, bool json);
+bool log_enabled(enum log_level level);
+/* Instead of stderr: for tests and the simulator; NULL for stderr again. */
+void log_capture(void (*take)(void *argument, enum log_level level, const char *line), void *argument);
+
+/* `2026-09-04T10:05:07.412Z info orders: window 12 …`, or {"ts":…,"level":…,"queue":…,"message":…}. subject: the queue's
+ * name or NULL. Control bytes in what is formatted come out as \xNN. */
+void log_line(enum log_level level, const char *subject, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Repeated failures of one kind: one line in 5 s, with the number suppressed (spec 3.7). One of these a kind and
+ * queue; zero it before first use. */
+struct log_limit {
+    struct mono_ms last;
+    bool started;
+    unsigned long suppressed;
+};
+void log_limited(struct log_limit *limit, struct mono_ms now, enum log_level level, const char *subject,
+                 const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+#endif

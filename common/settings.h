@@ -1,0 +1,100 @@
+/*
+ * Every setting (spec 3.1), read from the environment once, checked whole.
+ */
+#ifndef COMMON_SETTINGS_H
+#define COMMON_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/log.h"
+
+enum setting_format { FORMAT_JSONL, FORMAT_PARQUET };
+enum setting_compression { COMPRESSION_ZSTD, COMPRESSION_GZIP, COMPRESSION_NONE, COMPRESSION_SNAPPY };
+enum setting_layout { LAYOUT_MERGED, LAYOUT_PER_PARTITION };
+enum setting_align { ALIGN_HOUR, ALIGN_DAY, ALIGN_NONE };
+enum setting_start { START_LATEST, START_EARLIEST };
+enum setting_sse { SSE_OFF, SSE_AES256, SSE_KMS };
+enum crash_point {
+    CRASH_NEVER,
+    CRASH_AFTER_INTENT,
+    CRASH_MID_UPLOAD,
+    CRASH_AFTER_UPLOAD,
+    CRASH_BEFORE_COMMIT,
+    CRASH_AFTER_COMMIT
+};
+
+struct settings {
+    char *queen_url;   /* without a trailing slash */
+    char *queen_token; /* NULL: none */
+    char *queen_ca_file;
+    char *sink;
+    char **queues;     /* NULL where `*` */
+    size_t queue_count;
+    bool all_queues;   /* `*` */
+    char *endpoint;    /* scheme://host[:port], or file:///dir */
+    char *file_root;   /* the absolute directory of a file: endpoint, else NULL */
+    char *region;      /* NULL with file: and not given */
+    char *bucket;
+    char *prefix;
+    char *access_key;
+    char *secret_key;
+    bool path_style;
+    enum setting_sse sse;
+    char *sse_kms_key_id;
+    enum setting_format format;
+    enum setting_compression compression; /* jsonl: zstd gzip none; parquet: zstd snappy (from PARQUET_CODEC) */
+    enum setting_layout layout;
+    enum setting_align align;
+    enum setting_start start;
+    int64_t target_bytes;
+    int64_t max_window_ms;
+    int64_t checkpoint_every;
+    int64_t memory_bytes;
+    int64_t fetch_concurrency;
+    int64_t discovery_interval_ms;
+    int64_t safe_guard_ms;
+    int64_t lease_ttl_ms;
+    int64_t multipart_threshold_bytes;
+    char *listen_host; /* without brackets */
+    char *listen_port;
+    char *instance;
+    bool instance_generated;
+    int64_t workers;   /* as configured or by default: min(cores, queues); with `*`: min(cores, 1024) */
+    enum crash_point crash_at;
+    bool log_json;
+    enum log_level log_level;
+    int64_t shutdown_grace_ms;
+    char *control;     /* NULL: the default of spec 4.3; "off" */
+    char *connectors;
+    char *ca_file;
+};
+
+/* getenv-like lookup, so that tests and a configuration file can stand in for the environment. */
+typedef const char *settings_lookup(void *argument, const char *name);
+
+/* 0, or QS_ERROR_INPUT with the one line of 3.1: variable, value (never a secret's), what is accepted. Empty or blank
+ * is unset. Owned by the caller: settings_free(). */
+int settings_read(settings_lookup *lookup, void *argument, struct settings *settings, struct error *error);
+int settings_read_environment(struct settings *settings, struct error *error);
+void settings_free(struct settings *settings);
+
+/* The boot line of 3.1, without a line feed; malloc. */
+char *settings_boot_line(const struct settings *settings);
+
+/* As the environment spells them. */
+const char *setting_format_name(enum setting_format format);
+const char *setting_compression_name(enum setting_compression compression);
+const char *setting_layout_name(enum setting_layout layout);
+const char *setting_align_name(enum setting_align align);
+/* And back: false for anything else. Case is ignored. */
+bool setting_format_parse(const char *text, enum setting_format *out);
+bool setting_compression_parse(const char *text, enum setting_compression *out);
+bool setting_layout_parse(const char *text, enum setting_layout *out);
+bool setting_align_parse(const char *text, enum setting_align *out);
+
+#define QUEEN_S3_VERSION "1.5.0"
+
+#endif
