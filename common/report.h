@@ -26,12 +26,12 @@ struct report_header {
 #define REPORT_SIZE_MAX 65536u
 
 enum report_queue_state {
-    QUEUE_CLAIMING,  /* no lease yet: another holds it, or the claim is under way */
-    QUEUE_RECOVERING,/* pointers, redo */
+    QUEUE_CLAIMING,   /* no lease yet: another holds it, or the claim is under way */
+    QUEUE_RECOVERING, /* pointers, redo */
     QUEUE_RUNNING,
-    QUEUE_STOPPED,   /* a failure: tried again later */
-    QUEUE_LOST,      /* the lease went to another instance */
-    QUEUE_DRAINED    /* clean stop done */
+    QUEUE_STOPPED, /* a failure: tried again later */
+    QUEUE_LOST,    /* the lease went to another instance */
+    QUEUE_DRAINED  /* clean stop done */
 };
 
 /* Totals count from the worker's start: the supervisor adds what dead workers had. */
@@ -44,21 +44,21 @@ struct report_queue {
     uint64_t records_lost;
     uint64_t fetch_ok;
     uint64_t fetch_error;
-    uint64_t partitions;      /* gauge: discovery_partitions */
+    uint64_t partitions; /* gauge: discovery_partitions */
     uint64_t buffer_bytes;
-    int64_t k;                /* last committed, -1: not known yet */
-    int64_t end_us;           /* its tEnd on the broker's clock */
-    int64_t through_us;       /* what the queue is through to (3.11), INT64_MIN: not known yet */
-    int64_t checkpoint_k;     /* of the newest checkpoint written or loaded, -1: none */
-    int64_t fresh_mono_ms;    /* the latest of last commit and last "read all, nothing buffered" (3.11), 0: never;
+    int64_t k;             /* last committed, -1: not known yet */
+    int64_t end_us;        /* its tEnd on the broker's clock */
+    int64_t through_us;    /* what the queue is through to (3.11), INT64_MIN: not known yet */
+    int64_t checkpoint_k;  /* of the newest checkpoint written or loaded, -1: none */
+    int64_t fresh_mono_ms; /* the latest of last commit and last "read all, nothing buffered" (3.11), 0: never;
                                  CLOCK_MONOTONIC is one clock for the whole machine */
-    bool held_before;         /* this worker has held its lease at some time */
-    bool standby;             /* another instance has held it since before this worker ever did */
-    char error[256];          /* the last failure, "" where there is none standing */
+    bool held_before;      /* this worker has held its lease at some time */
+    bool standby;          /* another instance has held it since before this worker ever did */
+    char error[256];       /* the last failure, "" where there is none standing */
 };
 
 #define REPORT_HISTOGRAM_BUCKETS 8
-#define REPORT_CODES_MAX 64
+#define REPORT_CODES_MAX         64
 
 struct report_request_count {
     int32_t operation; /* enum store_operation */
@@ -76,7 +76,7 @@ struct report_worker {
     uint64_t window_records[REPORT_HISTOGRAM_BUCKETS + 1]; /* per bucket, not cumulative; the last is +Inf:
                                                               1 10 … 10 000 000 */
     double window_records_sum;
-    uint64_t window_bytes[REPORT_HISTOGRAM_BUCKETS + 1];   /* 1 4 16 64 128 256 512 1024 MiB */
+    uint64_t window_bytes[REPORT_HISTOGRAM_BUCKETS + 1]; /* 1 4 16 64 128 256 512 1024 MiB */
     double window_bytes_sum;
     uint32_t request_count_used;
     struct report_request_count request_counts[REPORT_CODES_MAX];
@@ -100,14 +100,15 @@ struct report_buffer {
     size_t capacity;
 };
 
-/* Appends a frame; 0 or QS_ERROR_NO_MEMORY. `tail` may be NULL. */
+/* Appends a frame; 0, QS_ERROR_NO_MEMORY, or QS_ERROR_INPUT above REPORT_SIZE_MAX. `tail` may be NULL. */
 int report_append(struct report_buffer *buffer, enum report_kind kind, const void *body, size_t size, const void *tail,
                   size_t tail_size);
 /* Writes what the socket takes. 1: all is out; 0: some is left (wait for POLLOUT); QS_ERROR_SYSTEM: the other end went. */
 int report_flush(struct report_buffer *buffer, int descriptor);
-/* Reads what is there. 1: something came; 0: nothing now; QS_ERROR_SYSTEM: end or error. */
+/* One read of what is there. 1: something came (there may be more); 0: nothing now; QS_ERROR_SYSTEM: end or error. */
 int report_fill(struct report_buffer *buffer, int descriptor);
-/* Takes the next whole frame: 1 and its body (valid until the next call), 0: none yet, QS_ERROR_BODY: broken stream. */
+/* Takes the next whole frame: 1 and its body, 0: none yet, QS_ERROR_BODY: broken stream. The body has the size that its
+ * kind says (an assignment's name included) and the alignment of its struct; valid until the next report_fill(). */
 int report_next(struct report_buffer *buffer, struct report_header *header, const void **body);
 void report_buffer_free(struct report_buffer *buffer);
 
