@@ -39,8 +39,8 @@ enum {
 struct record {
     int64_t offset;
     struct broker_us ts;
-    const char *transaction_id;   /* as it stands between the quotes of a JSON string in the lake's spelling (spec 2.2) */
-    const char *payload;          /* the producer's own bytes */
+    const char *transaction_id; /* as it stands between the quotes of a JSON string in the lake's spelling (spec 2.2) */
+    const char *payload;        /* the producer's own bytes */
     uint32_t transaction_id_size; /* of the spelling above */
     uint32_t transaction_id_raw;  /* of the id itself, unescaped: what a record's weight counts (spec 3.3) */
     uint32_t payload_size;
@@ -50,30 +50,34 @@ struct record {
 struct block {
     struct budget *budget; /* may be NULL: not counted */
     size_t references;
-    size_t charged;        /* what it has taken from the budget */
-    char *body;            /* owned, malloc */
+    size_t charged; /* what it has taken from the budget */
+    char *body;     /* owned, malloc */
     size_t body_size;
     size_t body_capacity;
     struct record *records; /* owned, malloc */
     size_t record_count;
     size_t record_capacity;
-    char *extra;           /* owned: spellings that could not stay in the body (an id that had to be re-escaped) */
-    size_t extra_size;
-    size_t live;           /* for its user: bytes of records still wanted */
+    size_t live; /* for its user: bytes of records still wanted */
 };
 
 /* One reference, nothing in it; NULL if out of memory. `charged` bytes that the caller has already taken from the
- * budget become the block's. */
+ * budget become the block's (they stay the caller's where it returns NULL). */
 struct block *block_create(struct budget *budget, size_t charged);
 void block_retain(struct block *block);
 /* Frees and gives back to the budget with the last reference. NULL is nothing. */
 void block_release(struct block *block);
 
-/* Grows body_capacity to at least `capacity`. With may_exceed false and the budget without room: QS_ERROR_NO_ROOM. */
+/* Grows body_capacity to at least `capacity`. With may_exceed false and the budget without room: QS_ERROR_NO_ROOM; out
+ * of memory: QS_ERROR_NO_MEMORY. The block is then as it was. What is in the body may move: not to be called once there
+ * are records. */
 int block_reserve_body(struct block *block, size_t capacity, bool may_exceed);
-/* Room for one more record, growing; NULL if out of memory. The record is counted in by the call. */
+/* The same for record_capacity. */
+int block_reserve_records(struct block *block, size_t capacity, bool may_exceed);
+/* Room for one more record, growing whether the budget has room or not; NULL if out of memory. The record is counted in
+ * by the call, and zeroed. */
 struct record *block_add_record(struct block *block);
-/* Gives what isn't used back to the allocator and to the budget: after decoding. */
+/* Gives what isn't used back to the allocator and to the budget: after decoding. The body may move; slices of records
+ * that point into it move along. */
 void block_trim(struct block *block);
 
 #endif

@@ -13,18 +13,18 @@
 
 enum qs_error {
     QS_OK = 0,
-    QS_ERROR_TRANSPORT = -1,    /* no whole answer: name, connect, TLS, timeout, reset; retriable (spec 1.6) */
-    QS_ERROR_STATUS = -2,       /* a passing status: 408, 429, 5xx, or an S3 code that means "again"; retriable */
-    QS_ERROR_REFUSED = -3,      /* any other 4xx or a redirect: not retriable as it is */
-    QS_ERROR_BODY = -4,         /* a good status with a body that can't be what was asked for; retriable */
-    QS_ERROR_NOT_FOUND = -5,    /* the object isn't there (404) */
-    QS_ERROR_FORBIDDEN = -6,    /* 403; kept apart from REFUSED because a missing key can answer so (spec 4.4) */
-    QS_ERROR_INTEGRITY = -7,    /* what was stored differs from what was sent (ETag); retriable */
-    QS_ERROR_UNKNOWN_QUEUE = -8,/* UNKNOWN_TOPIC_OR_PARTITION */
-    QS_ERROR_NO_ROOM = -9,      /* the memory budget does not hold it now; retriable */
-    QS_ERROR_NO_MEMORY = -10,   /* the allocator said no */
-    QS_ERROR_INPUT = -11,       /* a value that isn't what is accepted */
-    QS_ERROR_SYSTEM = -12       /* a system call failed: errno is told in the message */
+    QS_ERROR_TRANSPORT = -1,     /* no whole answer: name, connect, TLS, timeout, reset; retriable (spec 1.6) */
+    QS_ERROR_STATUS = -2,        /* a passing status: 408, 429, 5xx, or an S3 code that means "again"; retriable */
+    QS_ERROR_REFUSED = -3,       /* any other 4xx or a redirect: not retriable as it is */
+    QS_ERROR_BODY = -4,          /* a good status with a body that can't be what was asked for; retriable */
+    QS_ERROR_NOT_FOUND = -5,     /* the object isn't there (404) */
+    QS_ERROR_FORBIDDEN = -6,     /* 403; kept apart from REFUSED because a missing key can answer so (spec 4.4) */
+    QS_ERROR_INTEGRITY = -7,     /* what was stored differs from what was sent (ETag); retriable */
+    QS_ERROR_UNKNOWN_QUEUE = -8, /* UNKNOWN_TOPIC_OR_PARTITION */
+    QS_ERROR_NO_ROOM = -9,       /* the memory budget does not hold it now; retriable */
+    QS_ERROR_NO_MEMORY = -10,    /* the allocator said no */
+    QS_ERROR_INPUT = -11,        /* a value that isn't what is accepted */
+    QS_ERROR_SYSTEM = -12        /* a system call failed: errno is told in the message */
 };
 
 struct error {

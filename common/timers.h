@@ -20,13 +20,16 @@ struct timer {
 struct timers {
     struct timer **heap;
     size_t count;
+    size_t waiting; /* set by callbacks of the round under way: behind the heap in the same array */
     size_t capacity;
+    bool firing;
 };
 
 void timers_init(struct timers *timers);
 void timers_free(struct timers *timers);
 /* Sets or sets anew. Out of memory ends the process: a worker without timers is a worker to be restarted. */
-void timer_set(struct timers *timers, struct timer *timer, struct mono_ms deadline, void (*fire)(void *), void *argument);
+void timer_set(struct timers *timers, struct timer *timer, struct mono_ms deadline, void (*fire)(void *),
+               void *argument);
 void timer_cancel(struct timers *timers, struct timer *timer);
 bool timer_is_set(const struct timer *timer);
 /* The next deadline; false where none is set. */
