@@ -1,0 +1,68 @@
+/* Allocation that can't fail: see memory.h. */
+#include "common/memory.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void give_up(void)
+{
+    static const char line[] = "queen-s3: out of memory\n";
+    if (write(STDERR_FILENO, line, sizeof line - 1) < 0) {
+        /* Nothing is left to tell it to. */
+    }
+    abort();
+}
+
+void *memory_new(size_t count, size_t size)
+{
+    void *memory = calloc(count > 0 ? count : 1, size > 0 ? size : 1);
+    if (memory == NULL)
+        give_up();
+    return memory;
+}
+
+void *memory_grow(void *array, size_t *capacity, size_t needed, size_t size)
+{
+    if (needed <= *capacity)
+        return array;
+    size_t wanted = *capacity > SIZE_MAX / 2 ? needed : *capacity * 2;
+    if (wanted < needed)
+        wanted = needed;
+    if (wanted < 8)
+        wanted = 8;
+    if (wanted > SIZE_MAX / size)
+        give_up();
+    void *grown = realloc(array, wanted * size);
+    if (grown == NULL)
+        give_up();
+    *capacity = wanted;
+    return grown;
+}
+
+char *memory_copy(const char *bytes, size_t size)
+{
+    char *copy = memory_new(size + 1, 1);
+    if (size > 0)
+        memcpy(copy, bytes, size);
+    return copy;
+}
+
+char *memory_format(const char *format, ...)
+{
+    va_list arguments;
+    va_list again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    int size = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (size < 0)
+        give_up();
+    char *text = memory_new((size_t)size + 1, 1);
+    vsnprintf(text, (size_t)size + 1, format, again);
+    va_end(again);
+    return text;
+}
