@@ -29,8 +29,9 @@ struct worker_start {
 };
 
 /* Runs until SIGTERM has drained every queue. Returns the exit code of the process: 0 drained, 2 configuration. The
- * caller has reset signals; the worker takes SIGTERM for its drain and ignores SIGINT and SIGHUP. The end of
- * report_descriptor (the supervisor is gone) ends it at once. */
+ * caller has reset signals (SIGINT, SIGHUP, SIGUSR1 and SIGPIPE ignored, all others at their defaults) and left SIGTERM
+ * blocked (4.2): the worker unblocks it when its own handler, which drains, stands; its threads keep every signal
+ * blocked. The end of report_descriptor (the supervisor is gone) ends it at once. */
 int worker_run(const struct worker_start *start);
 
 /* The two probes of 3.2, blocking, for a short-lived child: 0, or exit code 3 with one line in error. With all_queues in
