@@ -17,9 +17,13 @@ bool log_enabled(enum log_level level);
 /* Instead of stderr: for tests and the simulator; NULL for stderr again. */
 void log_capture(void (*take)(void *argument, enum log_level level, const char *line), void *argument);
 
-/* `2026-09-04T10:05:07.412Z info orders: window 12 …`, or {"ts":…,"level":…,"queue":…,"message":…}. subject: the queue's
- * name or NULL. Control bytes in what is formatted come out as \xNN. */
+/* `2026-09-04T10:05:07.412Z info  orders: window 12 …` (the level filled up to five characters), or
+ * {"ts":…,"level":…,"queue":…,"message":…}. subject: the queue's name or NULL. Control bytes, and bytes that are no
+ * UTF-8, come out as \xNN. A line longer than 4096 bytes is cut, and says so with `…`. */
 void log_line(enum log_level level, const char *subject, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Lines that a full pipe did not take, since the process started; the next line that goes through tells of them. */
+unsigned long log_dropped(void);
 
 /* Repeated failures of one kind: one line in 5 s, with the number suppressed (spec 3.7). One of these a kind and
  * queue; zero it before first use. */
