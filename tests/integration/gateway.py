@@ -7,8 +7,10 @@
 
 What it does that S3 does not: a wrong access key is a 404 (`XAdminUserNotFound`), not a 403 (a wrong secret is one);
 it ignores `encoding-type=url`, and leaves `<EncodingType>` empty then; a bucket's folder also has `.sgwtmp`, where
-uploads wait; a key can't be both an object and the folder of another (409). What it does as S3: ETags (MD5, `-<n>` after
-a multipart upload), Content-MD5, 5 MiB minimum for parts but the last, `NoSuchUpload`, V2 lists with `start-after`, TLS.
+uploads wait; a key can't be both an object and the folder of another (409).
+
+What it does as S3: ETags (MD5, `-<n>` after a multipart upload), Content-MD5, 5 MiB at least for a part but the last,
+`NoSuchUpload`, V2 lists with `start-after`, TLS.
 """
 import os
 import pathlib
@@ -23,8 +25,8 @@ from http_client import request
 def program() -> str:
     """Where the gateway is, built when it has to be. A test is skipped only where no Go can build it, and never in CI
     on a machine that has one."""
-    built = subprocess.run([ROOT / 'tests/integration/gateway'], capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                           timeout=1200)
+    built = subprocess.run([ROOT / 'tests/integration/gateway'], capture_output=True, text=True,
+                           stdin=subprocess.DEVNULL, timeout=1200)
     if built.returncode == 0:
         return built.stdout.strip()
     reason = (built.stderr.strip().splitlines() or ['gateway: no reason given'])[-1]

@@ -1,0 +1,103 @@
+"""The development broker as a process.
+
+    with DevBroker(folder, '--load', 'events.ndjson', '--queue', 'orders', '--partition-by', 'page') as broker:
+        broker.url
+        broker.call('POST', '/api/v1/partitions/changed', {'entries': []})
+"""
+import json
+import pathlib
+import re
+
+from http_client import Answer, request
+from processes import BUILD, DEADLINE, Program
+
+READY = re.compile(r'^devbroker listening on (http://127\.0\.0\.1:(\d+))', re.M)
+
+
+class DevBroker:
+    def __init__(self, folder: pathlib.Path, *arguments, deadline: float = DEADLINE):
+        """Starts it and waits for the line that names its address. `folder` gets devbroker.log."""
+        self.folder = pathlib.Path(folder)
+        self.arguments = [str(a) for a in arguments]
+        self.url = ''
+        self.port = 0
+        self.program: Program | None = None
+        self.start(deadline=deadline)
+
+    def start(self, *more, deadline: float = DEADLINE) -> None:
+        """Starts it again with the same arguments and `more` (a log that it keeps in memory is gone by then)."""
+        self.stop()
+        self.program = Program([BUILD / 'tests/devbroker', *self.arguments, *more], self.folder / 'devbroker.log')
+        self.program.wait_line('devbroker listening on ', deadline)
+        found = self.program.wait_for(lambda: READY.search(self.program.text()), 'address', deadline)
+        self.url, self.port = found[1], int(found[2])
+
+    def request(self, method: str, path: str, document=None, raw: bytes | None = None, timeout: float = 30) -> Answer:
+        """The answer as it is, whatever its status."""
+        body = raw if raw is not None else None if document is None else json.dumps(document).encode()
+        return request(method, self.url + path, body, {'Content-Type': 'application/json'}, timeout)
+
+    def call(self, method: str, path: str, document=None, timeout: float = 30):
+        """The answer's JSON (None for an empty body); anything but a 2xx is an error."""
+        answer = self.request(method, path, document, timeout=timeout)
+        if not 200 <= answer.status < 300:
+            raise AssertionError(f'{method} {path}: {answer.status} {answer.text[:500]}')
+        return json.loads(answer.body) if answer.body else None
+
+    def push(self, items: list[dict]) -> list[dict]:
+        """Records into the log: {queue, partition, payload, transactionId?} each."""
+        return self.call('POST', '/api/v1/push', {'items': items})
+
+    def kv(self, *operations: dict) -> dict:
+        """One kv batch; `ns` is filled in."""
+        return self.call('POST', '/api/v1/kv', {'operations': [{'ns': 'queen-s3', **o} for o in operations]})
+
+    def document(self, queue: str, which: str, sink: str = 'default'):
+        """The value of a queue's `intent`, `committed` or `lease`, or None."""
+        result = self.kv({'op': 'get', 'key': f's3:{sink}:{queue}:{which}'})['results'][0]
+        return result['value'] if result.get('found') else None
+
+    def now(self) -> str:
+        """The broker's safeTime as it spells it."""
+        return self.call('POST', '/api/v1/partitions/changed', {'entries': []})['safeTime']
+
+    def fetch_all(self, queue: str, partitions: list[str]) -> dict[str, list[dict]]:
+        """Everything that the log still holds of these partitions, by the public calls."""
+        log: dict[str, list[dict]] = {}
+        for partition in partitions:
+            records, offset = [], 0
+            while True:
+                entry = self.call('POST', '/api/v1/fetch', {
+                    'entries': [{'queue': queue, 'partition': partition, 'offset': offset, 'maxBytes': 8 << 20}],
+                    'maxWaitMs': 0, 'minBytes': 1})['entries'][0]
+                if entry.get('error') == 'OFFSET_OUT_OF_RANGE' and offset < entry.get('logStartOffset', 0):
+                    offset = entry['logStartOffset']
+                    continue
+                records += entry['records']
+                if not entry['records']:
+                    break
+                offset = entry['records'][-1]['offset'] + 1
+            log[partition] = records
+        return log
+
+    def partitions(self, queue: str) -> list[dict]:
+        """All partitions of a queue, by a full enumeration."""
+        found, after = [], None
+        while True:
+            asked = {'queue': queue, 'since': None, 'after': after, 'limit': 1000}
+            entry = self.call('POST', '/api/v1/partitions/changed', {'entries': [asked]})['entries'][0]
+            found += entry.get('partitions', [])
+            after = entry.get('next')
+            if not after:
+                return found
+
+    def stop(self) -> None:
+        if self.program:
+            self.program.kill()
+            self.program = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
