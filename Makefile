@@ -29,7 +29,7 @@ PACKAGES := libcurl openssl libzstd zlib libcjson libmicrohttpd expat
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
 BASE     := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -O2 -g -fno-omit-frame-pointer -fPIE -I. $(WARNINGS)
 HARDEN   := -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
-LINK     := -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -pthread
+LINK     := -pie -Wl,--as-needed -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -pthread
 
 FLAGS_release := $(HARDEN)
 FLAGS_asan    := -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -44,7 +44,7 @@ ifeq ($(origin FLAGS_$(VARIANT)),undefined)
 $(error VARIANT=$(VARIANT): expected release, clang, asan, tsan or fuzz)
 endif
 
-BUILDING := $(filter-out help clean uninstall,$(or $(MAKECMDGOALS),all))
+BUILDING := $(filter-out help clean uninstall format,$(or $(MAKECMDGOALS),all))
 ifneq ($(BUILDING),)
 PKG_CONFIG ?= pkg-config
 ifneq ($(shell $(PKG_CONFIG) --exists $(PACKAGES) check 2>/dev/null && echo yes),yes)
@@ -88,7 +88,7 @@ BENCH     := $(patsubst tests/bench/%.c,$(OUT)/tests/bench/%,$(BENCH_SRC))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
-.PHONY: all test demo bench lint sanitize fuzz install uninstall clean help FORCE \
+.PHONY: all test demo bench lint format sanitize fuzz install uninstall clean help FORCE \
         programs unit-programs bench-programs fuzz-programs
 
 # Two cores' worth of jobs when called plainly; `make -j1` and `make -jN` say otherwise.
@@ -139,7 +139,7 @@ LINT_C    := $(ALL_SRC)
 LINT_PY   := $(sort $(shell find tests packaging supervisor -name '*.py' 2>/dev/null) $(wildcard tests/run))
 LINT_SH   := $(sort $(wildcard packaging/with-dependencies .ci/run tests/integration/gateway) \
              $(shell grep -rlE '^\#!.*[ /](ba|da)?sh( |$$)' tests packaging --include='*.sh' 2>/dev/null))
-TIDY      := $(patsubst %.c,build/lint/%.tidy,$(filter-out $(FUZZ_SRC),$(LINT_C)))
+TIDY      := $(patsubst %.c,build/lint/%.tidy,$(LINT_C))
 
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck, pyflakes, pycodestyle
 	$(if $(LINT_C)$(HEADERS),clang-format --dry-run -Werror $(LINT_C) $(HEADERS))
@@ -151,6 +151,9 @@ lint: ## clang-format, clang-tidy, cppcheck, shellcheck, pyflakes, pycodestyle
 	$(if $(LINT_SH),shellcheck $(LINT_SH))
 	$(if $(LINT_PY),$(PYTHON) -m pyflakes $(LINT_PY))
 	$(if $(LINT_PY),$(PYTHON) -m pycodestyle --max-line-length=120 $(LINT_PY))
+
+format: ## lay out every C file as .clang-format says (or FILES='a.c b.h' alone)
+	clang-format -i $(or $(FILES),$(LINT_C) $(HEADERS))
 
 build/lint/%.tidy: %.c $(OBJ)/%.o .clang-tidy
 	@mkdir -p $(@D)
