@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 import time
 
 from http_client import Answer, request
@@ -133,7 +134,7 @@ class Sink:
         self.program.signal(number)
 
     def wait(self, deadline: float = DEADLINE) -> int:
-        """Its exit code, and that nothing of its tree outlives it by more than a moment."""
+        """Its exit code, once it ends by itself."""
         return self.program.wait(deadline)
 
     def terminate(self, deadline: float = DEADLINE) -> int:
@@ -157,6 +158,14 @@ class Sink:
 
     def __exit__(self, *_):
         self.kill()
+
+
+def command(environment: dict[str, str], *arguments, deadline: float = DEADLINE) -> subprocess.CompletedProcess:
+    """`queen-s3 <arguments>` to its end, with stdout and stderr apart as bytes: for commands such as cat and verify."""
+    whole = {'PATH': os.environ.get('PATH', '/usr/bin:/bin'), 'LC_ALL': 'C', **BASE, **environment}
+    whole.update({k: v for k, v in os.environ.items() if k.endswith('SAN_OPTIONS')})
+    return subprocess.run([BUILD / 'queen-s3', *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True,
+                          env={k: str(v) for k, v in whole.items() if v is not None}, timeout=deadline)
 
 
 def run_sink(folder: pathlib.Path, environment: dict[str, str], *arguments, deadline: float = DEADLINE
