@@ -1,0 +1,208 @@
+/*
+ * What the files of the window engine share, and nobody else: window.c (closing), window_pages.c (discovery and lives),
+ * window_reads.c (answers), window_shed.c (giving memory back), seek.c (finding a start), partition_heap.c.
+ *
+ * A partition is in up to three heaps at a time:
+ *   blocking  it is behind: its frontier holds the close back
+ *   ready     it is behind and may be asked for now (no read under way, not held back)
+ *   merge     it has buffered records that are not counted into the window yet, keyed by the ts of the next one
+ * One that is caught up is in none of them, which is why a million idle partitions cost nothing: its frontier is the
+ * safeTime of the last complete pass, whatever that becomes.
+ */
+#ifndef WORKER_WINDOW_INTERNAL_H
+#define WORKER_WINDOW_INTERNAL_H
+
+#include "worker/window.h"
+
+#define TIME_UNKNOWN INT64_MIN
+#define TIME_NONE INT64_MAX
+
+enum heap_kind { HEAP_BLOCKING, HEAP_READY, HEAP_MERGE, HEAP_KINDS };
+
+struct partition_heap {
+    struct partition **items;
+    size_t count;
+    size_t capacity;
+    enum heap_kind kind;
+};
+
+/* An extent of one life of its partition, with what it weighs. */
+struct held_extent {
+    struct extent extent;
+    uint64_t weight;
+    uint32_t life;
+};
+
+/* Buffered records of one partition, oldest first. extents[head … count) are held; those before counted (and the first
+ * counted_records of the one at counted) belong to the window that is being filled. */
+struct buffer {
+    struct held_extent *extents;
+    size_t head;
+    size_t count;
+    size_t capacity;
+    size_t counted;
+    size_t counted_records;
+};
+
+/* Where a seek stands (spec 3.4, 3): records before low have ts below the target, those from high on have not. */
+struct seek {
+    int64_t low;
+    int64_t high;
+    int64_t step;    /* of the gallop; 0: bisecting */
+    int64_t probe;   /* the offset asked for */
+    uint32_t failed; /* tries of this probe */
+};
+
+/* The rare state of a partition that met trouble; most never have one. */
+struct trouble {
+    uint32_t failures;    /* reads in a row that brought nothing */
+    uint32_t hole_asked;  /* times a hole was asked for again */
+    bool suspect;         /* its bounds lie below its position: gone, created again, or a node that lags */
+    uint32_t suspect_call;/* the count of page calls when that was seen */
+    bool has_gap;         /* unreadable offsets whose next record isn't seen yet (spec 3.8) */
+    int64_t gap_from;
+    int64_t gap_to;
+};
+
+struct partition {
+    char *name;
+    uint32_t name_size;
+    uint32_t hash;
+    int64_t position;  /* the next offset to read */
+    int64_t watermark; /* the largest that any answer gave for this life */
+    int64_t log_start;
+    int64_t frontier;  /* while behind: a lower bound of the first unread ts; TIME_UNKNOWN until first read */
+    uint32_t life;
+    uint32_t moved;    /* the count of page calls when position or log start last moved */
+    uint32_t named;    /* the full pass that last named it */
+    uint32_t heap_index[HEAP_KINDS]; /* 1-based, 0: not in it */
+    struct partition_id id;
+    bool has_id;
+    bool in_flight;
+    bool held_back; /* until window_read_ready() */
+    bool empty;     /* came back empty below its watermark */
+    bool gone;      /* a full enumeration did not name it */
+    bool member;    /* has records counted into the window being filled */
+    bool has_lost;  /* some of its ranges wait in engine->lost */
+    struct buffer *buffer;
+    struct seek *seek;
+    struct trouble *trouble;
+    struct partition *older; /* in the order of being named by full passes */
+    struct partition *newer;
+};
+
+struct partition_table {
+    struct partition **slots;
+    size_t capacity; /* a power of two */
+    size_t count;
+};
+
+#define SPREAD_BUCKETS 512
+
+/* Weight over ts, in buckets from T_{k-1} on: where the buffer reaches the target, for not reading further. */
+struct spread {
+    uint64_t weight[SPREAD_BUCKETS];
+    int64_t origin;
+    int64_t width;
+    bool has_origin;
+};
+
+/* The first ts of a partition's new life while records of the one before are buffered: T_k may not pass it. */
+struct life_bound {
+    struct partition *partition;
+    int64_t ts;
+};
+
+struct known_position {
+    struct name name;
+    int64_t position;
+    bool has_id;
+    struct partition_id id;
+    bool used;
+};
+
+struct window_engine {
+    struct window_settings settings;
+    struct partition_table table;
+    struct partition_heap heaps[HEAP_KINDS];
+    struct partition *oldest; /* least recently named by a full pass */
+    struct partition *newest;
+
+    int64_t previous_end; /* T_{k-1}; TIME_UNKNOWN before the first record of START=earliest */
+    bool from_log_start;  /* nothing committed and START=earliest: new partitions begin at their log start */
+    bool redo;
+    int64_t redo_end;
+    int64_t safe_time;    /* of the last complete pass; TIME_UNKNOWN before */
+    uint32_t page_calls;
+    uint32_t full_passes;
+    bool wants_full;
+
+    /* the window being filled */
+    struct partition **members;
+    size_t member_count;
+    size_t member_capacity;
+    uint64_t counted_weight;
+    uint64_t counted_records;
+    int64_t counted_through; /* the ts of the last group counted */
+    bool full;               /* the target is reached: the merge stopped before the ts at full_at */
+    int64_t full_at;
+    struct life_bound *life_bounds;
+    size_t life_bound_count;
+    size_t life_bound_capacity;
+
+    uint64_t buffered_weight;
+    struct spread spread;
+
+    struct lost_range *lost;
+    size_t lost_count;
+    size_t lost_capacity;
+
+    struct partition **suspects;
+    size_t suspect_count;
+    size_t suspect_capacity;
+
+    struct known_position *known; /* a hash table by name, while there is a checkpoint to place */
+    size_t known_capacity;
+    size_t known_count;
+};
+
+/* partition_heap.c */
+void heap_put(struct partition_heap *heap, struct partition *partition); /* in, or to its new place */
+void heap_take(struct partition_heap *heap, struct partition *partition);
+struct partition *heap_top(const struct partition_heap *heap);
+void heap_free(struct partition_heap *heap);
+uint32_t name_hash(struct name name);
+struct partition *table_find(const struct partition_table *table, struct name name);
+struct partition *table_add(struct partition_table *table, struct name name);
+void table_remove(struct partition_table *table, struct partition *partition);
+
+/* window.c */
+bool partition_is_behind(const struct partition *partition);
+/* Puts a partition into the heaps that its state asks for, and out of the others. */
+void partition_place(struct window_engine *engine, struct partition *partition);
+struct trouble *partition_trouble(struct partition *partition);
+int64_t partition_next_ts(const struct partition *partition);
+struct broker_us record_ts(const struct held_extent *held, size_t index);
+int64_t window_minimum_frontier(const struct window_engine *engine);
+uint64_t record_weight(const struct record *record, size_t name_size);
+void window_lose(struct window_engine *engine, struct partition *partition, int64_t from, int64_t to,
+                 bool previous_life);
+void window_settle_gap(struct window_engine *engine, struct partition *partition, bool followed, int64_t ts);
+void spread_add(struct window_engine *engine, int64_t ts, uint64_t weight);
+void spread_rebuild(struct window_engine *engine);
+int64_t spread_full_at(const struct window_engine *engine);
+void buffer_discard(struct window_engine *engine, struct partition *partition);
+void block_use(struct block *block, uint64_t weight);
+void block_spend(struct block *block, uint64_t weight);
+
+/* window_pages.c */
+void partition_forget(struct window_engine *engine, struct partition *partition);
+void partition_suspect(struct window_engine *engine, struct partition *partition);
+
+/* seek.c */
+void seek_begin(struct window_engine *engine, struct partition *partition);
+enum window_read_result seek_answer(struct window_engine *engine, struct partition *partition,
+                                    const struct fetch_entry *entry, const struct block *block);
+void seek_failed(struct window_engine *engine, struct partition *partition);
+
+#endif

@@ -1,0 +1,175 @@
+/*
+ * The window engine: giving memory back (spec 3.3). No budget may block a close, so when the partition that holds it back
+ * can't be read for lack of room, the records furthest from being needed go, and are read again later.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+#include "worker/window_internal.h"
+
+/* ---- dropping what has the highest ts ---- */
+
+/* The last extent of a partition, if none of it is counted and it can be read again. */
+static struct held_extent *last_droppable(const struct partition *partition)
+{
+    struct buffer *buffer = partition->buffer;
+    if (buffer == NULL || buffer->count == 0 || buffer->count <= buffer->counted)
+        return NULL;
+    if (buffer->count - 1 == buffer->counted && buffer->counted_records > 0)
+        return NULL;
+    struct held_extent *last = &buffer->extents[buffer->count - 1];
+    return last->life == partition->life && !partition->gone ? last : NULL;
+}
+
+static int64_t extent_end(const struct held_extent *held)
+{
+    return record_ts(held, held->extent.count - 1).v;
+}
+
+static struct partition *highest_droppable(const struct window_engine *engine)
+{
+    const struct partition_heap *heap = &engine->heaps[HEAP_MERGE];
+    struct partition *highest = NULL;
+    int64_t end = TIME_UNKNOWN;
+    for (size_t i = 1; i <= heap->count; i++) {
+        const struct held_extent *last = last_droppable(heap->items[i]);
+        if (last != NULL && extent_end(last) > end) {
+            end = extent_end(last);
+            highest = heap->items[i];
+        }
+    }
+    return highest;
+}
+
+static uint64_t drop_last(struct window_engine *engine, struct partition *partition)
+{
+    struct held_extent *last = &partition->buffer->extents[partition->buffer->count - 1];
+    uint64_t weight = last->weight;
+    const struct record *first = last->extent.block->records + last->extent.first;
+    partition->position = first->offset;
+    partition->frontier = first->ts.v;
+    partition->moved = engine->page_calls;
+    partition->buffer->count--;
+    engine->buffered_weight -= weight;
+    block_spend(last->extent.block, weight);
+    buffer_discard(engine, partition);
+    partition_place(engine, partition);
+    return weight;
+}
+
+bool window_shed(struct window_engine *engine, size_t bytes)
+{
+    uint64_t dropped = 0;
+    const struct partition *lowest = heap_top(&engine->heaps[HEAP_BLOCKING]);
+    while (dropped < bytes) {
+        struct partition *highest = highest_droppable(engine);
+        if (highest == NULL || highest == lowest)
+            break;
+        dropped += drop_last(engine, highest);
+    }
+    if (dropped > 0)
+        spread_rebuild(engine);
+    return dropped > 0;
+}
+
+/* ---- copying what is left of spent blocks ---- */
+
+static bool is_spent(const struct block *block)
+{
+    return block->live * 2 < block->charged;
+}
+
+struct compaction {
+    struct block *block; /* NULL while measuring */
+    size_t bytes;
+    size_t records;
+};
+
+static void copy_record(struct compaction *compaction, const struct record *record)
+{
+    struct block *block = compaction->block;
+    size_t size = (size_t)record->transaction_id_size + record->payload_size;
+    if (block == NULL) {
+        compaction->bytes += size;
+        compaction->records++;
+        return;
+    }
+    struct record *copy = &block->records[block->record_count++];
+    char *to = block->body + block->body_size;
+    *copy = *record;
+    if (record->transaction_id_size > 0)
+        memcpy(to, record->transaction_id, record->transaction_id_size);
+    copy->transaction_id = to;
+    if (record->payload_size > 0)
+        memcpy(to + record->transaction_id_size, record->payload, record->payload_size);
+    copy->payload = to + record->transaction_id_size;
+    block->body_size += size;
+}
+
+static void copy_extents(struct compaction *compaction, struct partition *partition)
+{
+    struct buffer *buffer = partition->buffer;
+    for (size_t at = buffer->head; at < buffer->count; at++) {
+        struct held_extent *held = &buffer->extents[at];
+        struct block *old = held->extent.block;
+        if (old == compaction->block || !is_spent(old))
+            continue;
+        size_t first = compaction->block != NULL ? compaction->block->record_count : 0;
+        for (size_t i = 0; i < held->extent.count; i++)
+            copy_record(compaction, old->records + held->extent.first + i);
+        if (compaction->block == NULL)
+            continue;
+        /* The weight stays counted in the old block, so that its other extents are still seen as spent. */
+        held->extent.block = compaction->block;
+        held->extent.first = first;
+        block_use(compaction->block, held->weight);
+        block_release(old);
+    }
+}
+
+static void copy_all(struct window_engine *engine, struct compaction *compaction)
+{
+    const struct partition_heap *heap = &engine->heaps[HEAP_MERGE];
+    for (size_t i = 0; i < engine->member_count; i++)
+        copy_extents(compaction, engine->members[i]);
+    for (size_t i = 1; i <= heap->count; i++)
+        if (!heap->items[i]->member)
+            copy_extents(compaction, heap->items[i]);
+}
+
+static struct budget *engine_budget(const struct window_engine *engine)
+{
+    const struct partition *any = heap_top(&engine->heaps[HEAP_MERGE]);
+    if (any == NULL && engine->member_count > 0)
+        any = engine->members[0];
+    return any != NULL ? any->buffer->extents[any->buffer->head].extent.block->budget : NULL;
+}
+
+bool window_compact(struct window_engine *engine)
+{
+    struct compaction compaction = {0};
+    copy_all(engine, &compaction);
+    if (compaction.records == 0)
+        return false;
+    size_t size = compaction.bytes + compaction.records * sizeof(struct record);
+    struct budget *budget = engine_budget(engine);
+    struct block *block = block_create(budget, 0);
+    if (block == NULL)
+        return false;
+    block->body = malloc(compaction.bytes > 0 ? compaction.bytes : 1);
+    block->records = malloc(compaction.records * sizeof(struct record));
+    if (block->body == NULL || block->records == NULL) {
+        block_release(block);
+        return false;
+    }
+    block->body_capacity = compaction.bytes;
+    block->record_capacity = compaction.records;
+    if (budget != NULL)
+        budget_force(budget, size);
+    block->charged = size;
+    compaction.block = block;
+    copy_all(engine, &compaction);
+    block_release(block);
+    return true;
+}
