@@ -22,14 +22,22 @@ struct mono_ms reactor_now(const struct reactor *reactor);
 
 typedef void reactor_ready(void *argument, short events); /* POLLIN | POLLOUT | POLLERR | POLLHUP */
 
-/* Watches a descriptor (level-triggered); events 0 stops watching. One watch a descriptor. */
+/* Watches a descriptor (level-triggered); events 0 stops watching, and nothing is reported of it from then on, not even
+ * what this turn has already seen. One watch a descriptor; a further call replaces it. Stop watching before close().
+ * 0, or QS_ERROR_SYSTEM (errno says why), QS_ERROR_NO_MEMORY. */
 int reactor_watch(struct reactor *reactor, int descriptor, short events, reactor_ready *ready, void *argument);
 
 /* One turn: waits for the next deadline, a descriptor or a transfer, at most limit_ms (-1: no limit), then runs every
  * callback that is due. */
 void reactor_run_once(struct reactor *reactor, int64_t limit_ms);
 
-/* The curl multi handle, for http.c alone (CURLM *). */
+/* The curl multi handle, for http.c alone (CURLM *). The CURLOPT_PRIVATE of every easy handle added to it must point to
+ * a struct reactor_transfer: done() is called from the loop, outside of curl, with the CURLcode of a transfer that has
+ * ended, and may add and remove any handle. */
 void *reactor_curl(struct reactor *reactor);
+
+struct reactor_transfer {
+    void (*done)(struct reactor_transfer *transfer, int code);
+};
 
 #endif
