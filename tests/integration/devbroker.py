@@ -7,7 +7,9 @@
 import json
 import pathlib
 import re
+import urllib.parse
 
+import lake
 from http_client import Answer, request
 from processes import BUILD, DEADLINE, Program
 
@@ -61,24 +63,29 @@ class DevBroker:
         """The broker's safeTime as it spells it."""
         return self.call('POST', '/api/v1/partitions/changed', {'entries': []})['safeTime']
 
-    def fetch_all(self, queue: str, partitions: list[str]) -> dict[str, list[dict]]:
-        """Everything that the log still holds of these partitions, by the public calls."""
-        log: dict[str, list[dict]] = {}
-        for partition in partitions:
-            records, offset = [], 0
-            while True:
-                entry = self.call('POST', '/api/v1/fetch', {
-                    'entries': [{'queue': queue, 'partition': partition, 'offset': offset, 'maxBytes': 8 << 20}],
-                    'maxWaitMs': 0, 'minBytes': 1})['entries'][0]
-                if entry.get('error') == 'OFFSET_OUT_OF_RANGE' and offset < entry.get('logStartOffset', 0):
-                    offset = entry['logStartOffset']
-                    continue
-                records += entry['records']
-                if not entry['records']:
-                    break
-                offset = entry['records'][-1]['offset'] + 1
-            log[partition] = records
-        return log
+    def log(self, queue: str, deleted: bool = False) -> list[lake.Record]:
+        """The queue's log as the broker itself knows it, what tests hold a lake against. `deleted`: also what
+        retention, holes and deletions took away. (Raw line breaks in payloads come as blanks.)"""
+        query = urllib.parse.urlencode({'queue': queue} | ({'deleted': 'true'} if deleted else {}))
+        answer = request('GET', f'{self.url}/_dev/log?{query}', timeout=120)
+        if answer.status != 200:
+            raise AssertionError(f'/_dev/log: {answer.status} {answer.text[:500]}')
+        return [lake.line_record(line) for line in answer.text.split('\n')[:-1]]
+
+    def fault(self, **rule) -> None:
+        """One thing to go wrong: route=, kind=, count=, skip=, status=, ... as GET /_dev/ lists them."""
+        self.call('POST', '/_dev/faults', rule)
+
+    def clear_faults(self) -> None:
+        self.call('DELETE', '/_dev/faults')
+
+    def stats(self) -> dict:
+        """Calls by route."""
+        return self.call('GET', '/_dev/stats')
+
+    def control(self, what: str, **document):
+        """POST /_dev/<what>: hole, trim, retain, recreate, delete-partition, safe-time, clock, database, ..."""
+        return self.call('POST', f'/_dev/{what}', document)
 
     def partitions(self, queue: str) -> list[dict]:
         """All partitions of a queue, by a full enumeration."""
