@@ -34,7 +34,8 @@ const char *json_scan_string(const char *cursor, const char *end, const char **t
 const char *json_skip_blank(const char *cursor, const char *end);
 
 /* Unescapes string contents (well-formed as json_scan_string proved). Writes at most `size` bytes to out, returns how
- * many. A lone surrogate becomes its three-byte form (WTF-8) so that json_spell_string can give it back. */
+ * many; out may be text itself. A lone surrogate becomes its three-byte form (WTF-8) so that json_spell_string can give
+ * it back. */
 size_t json_unescape(const char *text, size_t size, char *out);
 
 /* Size of, and the lake's spelling of a string's contents (spec 2.2): `"`, `\`, \b \f \n \r \t, other bytes below 0x20
@@ -42,5 +43,10 @@ size_t json_unescape(const char *text, size_t size, char *out);
  * json_spell_string writes json_spelled_size bytes and returns the end. */
 size_t json_spelled_size(const char *text, size_t size);
 char *json_spell_string(const char *text, size_t size, char *out);
+
+/* What json_unescape and json_spell_string together make of string contents, in place: the lake's spelling is the
+ * shortest there is, so it is never longer than what it replaces. Returns its size; *unescaped_size: what json_unescape
+ * would have written. */
+size_t json_respell(char *text, size_t size, size_t *unescaped_size);
 
 #endif
