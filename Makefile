@@ -90,7 +90,7 @@ BENCH     := $(patsubst tests/bench/%.c,$(OUT)/tests/bench/%,$(BENCH_SRC))
 .SUFFIXES:
 .SECONDARY:
 .PHONY: all test demo bench lint format sanitize fuzz install uninstall clean help FORCE \
-        programs unit-programs bench-programs fuzz-programs
+        programs unit-programs bench-programs fuzz-programs lint-layout lint-tidy lint-cppcheck lint-scripts
 
 # Two cores' worth of jobs when called plainly; `make -j1` and `make -jN` say otherwise.
 in_parallel = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS))$(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
@@ -137,21 +137,31 @@ fuzz: ## run every fuzz target over its corpus for SECONDS_EACH (60) seconds
 # What the linters say is an error. A file that was clean is looked at again only when it, what it includes, or the
 # rules have changed (one stamp a file, on top of the compiler's own dependencies).
 LINT_C    := $(ALL_SRC)
-LINT_PY   := $(sort $(shell find tests packaging supervisor -name '*.py' 2>/dev/null) $(wildcard tests/run))
-LINT_SH   := $(sort $(wildcard packaging/with-dependencies .ci/run tests/integration/gateway) \
-             $(shell grep -rlE '^\#!.*[ /](ba|da)?sh( |$$)' tests packaging --include='*.sh' 2>/dev/null))
+# Scripts are found by their first line, $(1), as recursively expanded variables: only lint looks.
+scripts    = $(sort $(shell find tests packaging .ci -type f -not -path '*/corpus/*' \
+                 -exec awk 'FNR == 1 && /^\#!.*$(1)/ { print FILENAME } { nextfile }' {} +))
+LINT_PY    = $(sort $(shell find tests packaging -name '*.py') $(call scripts,python))
+LINT_SH    = $(call scripts,[ \/](ba|da)?sh( |$$))
 TIDY      := $(patsubst %.c,build/lint/%.tidy,$(LINT_C))
 
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck, pyflakes, pycodestyle
-	$(if $(LINT_C)$(HEADERS),clang-format --dry-run -Werror $(LINT_C) $(HEADERS))
-	+@$(in_parallel) $(TIDY)
+	+@$(in_parallel) lint-layout lint-tidy lint-cppcheck lint-scripts
+
+lint-layout:
+	@$(if $(LINT_C)$(HEADERS),clang-format --dry-run -Werror --ferror-limit=5 $(LINT_C) $(HEADERS))
+
+lint-tidy: $(TIDY)
+
+lint-cppcheck:
 	@mkdir -p build/lint/cppcheck
-	$(if $(LINT_C),cppcheck --quiet --enable=warning,performance,portability,style --std=c11 --inline-suppr -j$(JOBS) \
+	@$(if $(LINT_C),cppcheck --quiet --enable=warning,performance,portability,style --std=c11 --inline-suppr \
 	    --error-exitcode=1 --cppcheck-build-dir=build/lint/cppcheck --suppressions-list=.cppcheck \
 	    -D_GNU_SOURCE -I. $(LINT_C))
-	$(if $(LINT_SH),shellcheck $(LINT_SH))
-	$(if $(LINT_PY),$(PYTHON) -m pyflakes $(LINT_PY))
-	$(if $(LINT_PY),$(PYTHON) -m pycodestyle --max-line-length=120 $(LINT_PY))
+
+lint-scripts:
+	@$(if $(LINT_SH),shellcheck $(LINT_SH))
+	@$(if $(LINT_PY),$(PYTHON) -m pyflakes $(LINT_PY))
+	@$(if $(LINT_PY),$(PYTHON) -m pycodestyle --max-line-length=120 $(LINT_PY))
 
 format: ## lay out every C file as .clang-format says (or FILES='a.c b.h' alone)
 	clang-format -i $(or $(FILES),$(LINT_C) $(HEADERS))
