@@ -51,6 +51,13 @@ static void serve(const struct scripted_step *steps, size_t count)
     server = scripted_server_start(steps, count);
 }
 
+/* Before what it sends is freed: its threads may be about to look at it still. */
+static void stop_serving(void)
+{
+    scripted_server_stop(server);
+    server = NULL;
+}
+
 /* ---- one request ---- */
 
 struct outcome {
@@ -226,6 +233,7 @@ START_TEST(a_large_upload_arrives_whole)
     ck_assert_uint_eq(request.body_size, size);
     ck_assert_int_eq(memcmp(request.body, bytes, size), 0);
     outcome_free(&outcome);
+    stop_serving();
     free(bytes);
 }
 END_TEST
@@ -379,6 +387,7 @@ START_TEST(a_body_above_the_limit_ends_the_call)
     outcome = ask((struct http_request_options){.body_limit = 5000});
     ck_assert_uint_eq(outcome.response.body_size, 5000);
     outcome_free(&outcome);
+    stop_serving();
     free(body);
 }
 END_TEST
@@ -410,6 +419,7 @@ START_TEST(a_block_takes_the_reservation_over_and_is_exact)
     ck_assert_uint_eq(budget.used, 200000);
     outcome_free(&outcome);
     ck_assert_uint_eq(budget.used, 0);
+    stop_serving();
     free(body);
 }
 END_TEST
@@ -424,6 +434,7 @@ START_TEST(a_block_that_is_not_taken_goes_back)
     ck_assert_uint_eq(budget.used, 5000);
     outcome_free(&outcome);
     ck_assert_uint_eq(budget.used, 0);
+    stop_serving();
     free(body);
 }
 END_TEST
@@ -445,6 +456,7 @@ START_TEST(a_body_without_room_ends_the_call_and_gives_all_back)
         expect_failure(&outcome, QS_ERROR_NO_ROOM);
         ck_assert_uint_eq(budget.used, 1000);
     }
+    stop_serving();
     free(chunked);
     free(body);
 }
@@ -462,6 +474,7 @@ START_TEST(what_may_exceed_does)
     ck_assert_uint_ge(budget.used, 300000);
     outcome_free(&outcome);
     ck_assert_uint_eq(budget.used, 0);
+    stop_serving();
     free(body);
 }
 END_TEST
@@ -480,6 +493,7 @@ START_TEST(a_growing_body_uses_the_last_of_the_room)
     ck_assert_int_eq(memcmp(outcome.response.block->body, body, 300000), 0);
     outcome_free(&outcome);
     ck_assert_uint_eq(budget.used, 0);
+    stop_serving();
     free(chunked);
     free(body);
 }
