@@ -1,8 +1,8 @@
 /* Discovery calls shared by the queues of a worker: discovery.h. */
 #include "worker/discovery.h"
 
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/log.h"
 #include "common/memory.h"
@@ -116,8 +116,8 @@ static void call_refused(struct discovery *discovery, struct discovery_call *cal
         if (request == NULL)
             continue;
         request->in_call = false;
-        if (call->count > 1) {
-            /* One bad entry refuses the whole call (spec 1.3): each is tried by itself. */
+        if (call->count > 1 && error->status == 400) {
+            /* One bad entry makes the whole call a 400 (spec 1.3): each is tried by itself. */
             request->alone = true;
             list_append(discovery, request);
         } else {
@@ -129,7 +129,7 @@ static void call_refused(struct discovery *discovery, struct discovery_call *cal
 static void call_failed(struct discovery *discovery, struct discovery_call *call, const struct error *error)
 {
     struct mono_ms now = discovery->world->now(discovery->world);
-    strncpy(discovery->error, error->message, sizeof discovery->error - 1);
+    snprintf(discovery->error, sizeof discovery->error, "%s", error->message);
     log_limited(&discovery->limit, now, LOG_WARN, NULL, "discovery: %s", error->message);
     for (size_t i = 0; i < call->count; i++)
         if (call->requests[i] != NULL) {
