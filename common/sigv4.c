@@ -19,11 +19,11 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/byte_buffer.h"
+#include "common/memory.h"
 
 #define ALGORITHM "AWS4-HMAC-SHA256"
 #define DATE_SIZE 8 /* YYYYMMDD at the start of a timestamp */
@@ -74,23 +74,15 @@ static int compare_pairs(const void *left, const void *right)
 /* The order is that of the encoded spellings: `Param` before `Param-3`, and both after `%E1`. */
 static void add_query(struct byte_buffer *out, const struct sigv4_request *request)
 {
-    struct encoded_pair *pairs = calloc(request->query_count + 1, sizeof *pairs);
-    bool whole = pairs != NULL;
+    struct encoded_pair *pairs = memory_new(request->query_count, sizeof *pairs);
 
-    for (size_t i = 0; whole && i < request->query_count; i++) {
+    for (size_t i = 0; i < request->query_count; i++) {
         pairs[i].name = sigv4_encode(request->query[i].name, 0);
         pairs[i].value = sigv4_encode(request->query[i].value, 0);
-        whole = pairs[i].name != NULL && pairs[i].value != NULL;
     }
-    if (!whole) {
-        out->failed = true;
-    } else {
-        qsort(pairs, request->query_count, sizeof *pairs, compare_pairs);
-        for (size_t i = 0; i < request->query_count; i++) {
-            byte_buffer_add_format(out, "%s%s=%s", i == 0 ? "" : "&", pairs[i].name, pairs[i].value);
-        }
-    }
-    for (size_t i = 0; pairs != NULL && i < request->query_count; i++) {
+    qsort(pairs, request->query_count, sizeof *pairs, compare_pairs);
+    for (size_t i = 0; i < request->query_count; i++) {
+        byte_buffer_add_format(out, "%s%s=%s", i == 0 ? "" : "&", pairs[i].name, pairs[i].value);
         free(pairs[i].name);
         free(pairs[i].value);
     }
@@ -108,14 +100,10 @@ static int compare_headers(const void *left, const void *right)
     return order != 0 ? order : (*a > *b) - (*a < *b);
 }
 
-/* NULL if out of memory. */
 static const struct sigv4_header **sorted_headers(const struct sigv4_request *request)
 {
-    const struct sigv4_header **sorted = calloc(request->header_count + 1, sizeof(*sorted));
+    const struct sigv4_header **sorted = memory_new(request->header_count, sizeof(*sorted));
 
-    if (sorted == NULL) {
-        return NULL;
-    }
     for (size_t i = 0; i < request->header_count; i++) {
         sorted[i] = &request->headers[i];
     }
@@ -173,11 +161,8 @@ static void add_signed_names(struct byte_buffer *out, const struct sigv4_header 
 char *sigv4_canonical_request(const struct sigv4_request *request)
 {
     const struct sigv4_header **sorted = sorted_headers(request);
-
-    if (sorted == NULL) {
-        return NULL;
-    }
     struct byte_buffer out = {0};
+
     byte_buffer_add_format(&out, "%s\n", request->method);
     add_encoded(&out, request->path[0] == '\0' ? "/" : request->path, true);
     byte_buffer_add(&out, "\n", 1);
@@ -206,12 +191,9 @@ char *sigv4_string_to_sign(const struct sigv4_request *request, const struct sig
                            const char *timestamp)
 {
     char *canonical = sigv4_canonical_request(request);
-
-    if (canonical == NULL) {
-        return NULL;
-    }
     unsigned char hash[HASH_SIZE];
     char hex[2 * HASH_SIZE + 1];
+
     int hashed = EVP_Digest(canonical, strlen(canonical), hash, NULL, EVP_sha256(), NULL);
     free(canonical);
     if (hashed != 1) {
@@ -237,10 +219,6 @@ static bool sign(const char *text, const struct sigv4_credentials *credentials, 
     struct byte_buffer first = {0};
 
     byte_buffer_add_format(&first, "AWS4%s", credentials->secret_key);
-    if (first.failed || first.size > INT32_MAX) {
-        byte_buffer_free(&first);
-        return false;
-    }
     unsigned char key[HASH_SIZE];
     bool made = hmac((const unsigned char *)first.bytes, first.size, timestamp, DATE_SIZE, key) &&
                 hmac(key, sizeof key, credentials->region, strlen(credentials->region), key) &&
@@ -261,7 +239,8 @@ char *sigv4_authorization(const struct sigv4_request *request, const struct sigv
     unsigned char signature[HASH_SIZE];
     struct byte_buffer out = {0};
 
-    if (text != NULL && sorted != NULL && sign(text, credentials, timestamp, signature)) {
+    bool made = text != NULL && sign(text, credentials, timestamp, signature);
+    if (made) {
         char hex[2 * HASH_SIZE + 1];
         to_hex(signature, sizeof signature, hex);
         byte_buffer_add_format(
@@ -269,10 +248,8 @@ char *sigv4_authorization(const struct sigv4_request *request, const struct sigv
             DATE_SIZE, timestamp, credentials->region, credentials->service);
         add_signed_names(&out, sorted, request->header_count);
         byte_buffer_add_format(&out, ", Signature=%s", hex);
-    } else {
-        out.failed = true;
     }
     free(sorted);
     free(text);
-    return byte_buffer_take(&out);
+    return made ? byte_buffer_take(&out) : NULL;
 }

@@ -36,7 +36,7 @@ struct sigv4_credentials {
     const char *service; /* "s3" */
 };
 
-/* All three are malloc'ed and NULL if out of memory. timestamp is YYYYMMDDTHHMMSSZ. */
+/* All three are malloc'ed; the latter two are NULL where OpenSSL refuses to hash. timestamp is YYYYMMDDTHHMMSSZ. */
 char *sigv4_canonical_request(const struct sigv4_request *request);
 char *sigv4_string_to_sign(const struct sigv4_request *request, const struct sigv4_credentials *credentials,
                            const char *timestamp);
