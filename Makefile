@@ -142,6 +142,8 @@ scripts    = $(sort $(shell find tests packaging .ci -type f -not -path '*/corpu
                  -exec awk 'FNR == 1 && /^\#!.*$(1)/ { print FILENAME } { nextfile }' {} +))
 LINT_PY    = $(sort $(shell find tests packaging -name '*.py') $(call scripts,python))
 LINT_SH    = $(call scripts,[ \/](ba|da)?sh( |$$))
+CPPCHECK  := --quiet --enable=warning,performance,portability,style --std=c11 --inline-suppr --error-exitcode=1 \
+             --cppcheck-build-dir=build/lint/cppcheck --suppressions-list=.cppcheck -D_GNU_SOURCE -I.
 TIDY      := $(patsubst %.c,build/lint/%.tidy,$(LINT_C))
 
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck, pyflakes, pycodestyle
@@ -154,9 +156,7 @@ lint-tidy: $(TIDY)
 
 lint-cppcheck:
 	@mkdir -p build/lint/cppcheck
-	@$(if $(LINT_C),cppcheck --quiet --enable=warning,performance,portability,style --std=c11 --inline-suppr \
-	    --error-exitcode=1 --cppcheck-build-dir=build/lint/cppcheck --suppressions-list=.cppcheck \
-	    -D_GNU_SOURCE -I. $(LINT_C))
+	@cppcheck $(CPPCHECK) $(LINT_C)
 
 lint-scripts:
 	@$(if $(LINT_SH),shellcheck $(LINT_SH))
