@@ -1,0 +1,300 @@
+/*
+ * The queue driver: a queue's life, from the first claim to the clean stop. queue.h says what it promises,
+ * queue_internal.h where the rest of it is.
+ */
+#include "worker/queue.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+#include "worker/queue_internal.h"
+
+#define DRAIN_WEIGHT 1048576     /* a stop finishes a window that holds so much … */
+#define DRAIN_OPEN_US 10000000   /* … or that has been open so long and holds anything (spec 3.10) */
+#define SHED_BYTES 16777216
+
+struct queue *queue_create(struct queue_host *host, const char *name, uint32_t number, bool from_log_start)
+{
+    struct queue *queue = memory_new(1, sizeof *queue);
+    const char *sink = host->settings->sink;
+    queue->host = host;
+    queue->world = host->world;
+    queue->name = memory_copy(name, strlen(name));
+    queue->name_size = strlen(name);
+    queue->number = number;
+    queue->from_log_start = from_log_start;
+    lake_escape_name((struct name){queue->name, queue->name_size}, queue->escaped);
+    queue->lease_key = memory_format("s3:%s:%s:lease", sink, queue->escaped);
+    queue->intent_key = memory_format("s3:%s:%s:intent", sink, queue->escaped);
+    queue->committed_key = memory_format("s3:%s:%s:committed", sink, queue->escaped);
+    queue->lease.expired = true;
+    queue->committed_k = -1;
+    queue->committed_end = INT64_MIN;
+    queue->checkpoint_k = -1;
+    queue->through = INT64_MIN;
+    queue->average_record = 1024;
+    queue->ratio_percent = 400;
+    queue->incremental.queue = queue->full.queue = queue;
+    return queue;
+}
+
+/* Everything that is under way, but the lease. */
+static void drop_work(struct queue *queue)
+{
+    timer_cancel(queue->world->timers, &queue->restart_timer);
+    origin_drop(queue);
+    commit_drop(queue);
+    checkpoint_drop(queue);
+    if (queue->engine != NULL) {
+        passes_drop(queue);
+        reads_drop(queue);
+    }
+    window_destroy(queue->engine);
+    queue->engine = NULL;
+    queue->force_close = false;
+}
+
+void queue_destroy(struct queue *queue)
+{
+    if (queue == NULL)
+        return;
+    drop_work(queue);
+    lease_drop(queue);
+    free(queue->lease.value);
+    free(queue->intent.prefix);
+    free(queue->intent.writer);
+    free(queue->held);
+    free(queue->lease_key);
+    free(queue->intent_key);
+    free(queue->committed_key);
+    free(queue->name);
+    free(queue);
+}
+
+void queue_start(struct queue *queue)
+{
+    lease_claim(queue);
+}
+
+/* ---- failures ---- */
+
+void queue_note(struct queue *queue, struct log_limit *limit, const char *what, const struct error *error)
+{
+    snprintf(queue->error, sizeof queue->error, "%s: %s", what, error->message);
+    log_limited(limit, queue->world->now(queue->world), LOG_WARN, queue->name, "%s", queue->error);
+}
+
+static void claim_again(void *argument)
+{
+    lease_claim(argument);
+}
+
+static void drained(struct queue *queue)
+{
+    if (queue->drained_told)
+        return;
+    queue->drained_told = true;
+    queue->state = QUEUE_DRAINED;
+    queue->host->changed(queue->host, queue);
+    queue->host->drained(queue->host, queue);
+}
+
+static void stopped(struct queue *queue)
+{
+    if (queue->draining) {
+        drained(queue);
+        return;
+    }
+    timer_set(queue->world->timers, &queue->restart_timer, world_after(queue->world, QUEUE_RETRY_MS), claim_again, queue);
+}
+
+void queue_stop(struct queue *queue, const char *format, ...)
+{
+    char message[sizeof queue->error];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    memcpy(queue->error, message, sizeof message);
+    log_line(LOG_ERROR, queue->name, "stopped, tried again in %d s: %s", QUEUE_RETRY_MS / 1000, message);
+    drop_work(queue);
+    queue->state = QUEUE_STOPPED;
+    lease_release(queue, stopped);
+    queue->host->changed(queue->host, queue);
+}
+
+void queue_lose(struct queue *queue, const char *holder)
+{
+    log_line(LOG_WARN, queue->name, "the lease went to instance %s: tried again in %" PRId64 " ms", holder,
+             queue->host->settings->lease_ttl_ms);
+    snprintf(queue->error, sizeof queue->error, "the lease went to instance %s", holder);
+    drop_work(queue);
+    lease_drop(queue);
+    queue->state = QUEUE_LOST;
+    queue->host->changed(queue->host, queue);
+    if (queue->draining)
+        drained(queue);
+    else
+        timer_set(queue->world->timers, &queue->restart_timer,
+                  world_after(queue->world, queue->host->settings->lease_ttl_ms), claim_again, queue);
+}
+
+/* ---- the clean stop ---- */
+
+static void drain_release(struct queue *queue)
+{
+    drop_work(queue);
+    lease_release(queue, drained);
+}
+
+/* Decides once about the window being filled; true if it is now in the commit sequence. */
+static bool drain_close(struct queue *queue)
+{
+    uint64_t weight;
+    int64_t open_us;
+    if (queue->drain_decided || queue->engine == NULL || queue->commit.redo)
+        return false;
+    queue->drain_decided = true;
+    window_closable(queue->engine, &weight, &open_us);
+    bool worth = weight >= DRAIN_WEIGHT || (weight > 0 && open_us >= DRAIN_OPEN_US);
+    if (!worth || !window_close(queue->engine, true, &queue->commit.plan))
+        return false;
+    commit_begin(queue);
+    return true;
+}
+
+static void drain_step(struct queue *queue)
+{
+    if (queue->commit.step != COMMIT_IDLE || queue->checkpoint_put != NULL || queue->lease.releasing ||
+        queue->drained_told)
+        return;
+    if (drain_close(queue))
+        return;
+    if (queue->committed_since_checkpoint && queue->engine != NULL) {
+        checkpoint_write(queue);
+        if (queue->checkpoint_put != NULL)
+            return;
+    }
+    drain_release(queue);
+}
+
+void queue_drain(struct queue *queue)
+{
+    if (queue->draining)
+        return;
+    queue->draining = true;
+    if (!queue->lease.held && !queue->lease.releasing) {
+        drop_work(queue);
+        lease_drop(queue);
+        drained(queue);
+        return;
+    }
+    if (queue->engine != NULL) {
+        passes_drop(queue);
+        reads_drop(queue);
+    }
+    drain_step(queue);
+}
+
+/* ---- what can be done now ---- */
+
+static void close_if_due(struct queue *queue)
+{
+    while (queue->engine != NULL && queue->commit.step == COMMIT_IDLE &&
+           window_close(queue->engine, queue->force_close, &queue->commit.plan)) {
+        queue->force_close = false;
+        if (queue->commit.plan.records > 0) {
+            commit_begin(queue);
+            return;
+        }
+        /* Nothing of the intent's window is there any more: it is given up, and the next takes its k (spec 3.5). */
+        log_line(LOG_ERROR, queue->name, "window %" PRId64 " can't be redone: nothing of it is left in the log",
+                 queue->intent.bounds.k);
+        window_plan_free(&queue->commit.plan);
+        queue->commit.redo = false;
+        queue->state = QUEUE_RUNNING;
+    }
+}
+
+void queue_step(struct queue *queue)
+{
+    if (queue->draining) {
+        drain_step(queue);
+        return;
+    }
+    if (queue->engine == NULL || !queue->lease.held)
+        return;
+    close_if_due(queue);
+    if (queue->engine != NULL)
+        reads_step(queue);
+}
+
+void queue_poke(struct queue *queue)
+{
+    if (queue->wants_room)
+        queue_step(queue);
+}
+
+/* ---- memory ---- */
+
+uint64_t queue_buffered(const struct queue *queue)
+{
+    uint64_t buffered = queue->engine != NULL ? window_buffered_weight(queue->engine) : 0;
+    return buffered + queue->commit.plan.weight;
+}
+
+bool queue_give_memory(struct queue *queue)
+{
+    if (queue->commit.step != COMMIT_IDLE)
+        return true; /* its window is on its way up */
+    if (queue->engine == NULL || queue->draining)
+        return false;
+    if (window_compact(queue->engine))
+        return true;
+    if (window_close(queue->engine, true, &queue->commit.plan)) {
+        if (queue->commit.plan.records > 0) {
+            commit_begin(queue);
+            return true;
+        }
+        window_plan_free(&queue->commit.plan);
+        queue->commit.redo = false;
+    }
+    if (!window_shed(queue->engine, SHED_BYTES))
+        return false;
+    window_compact(queue->engine);
+    return true;
+}
+
+/* ---- what is told ---- */
+
+const char *queue_name(const struct queue *queue)
+{
+    return queue->name;
+}
+
+void queue_report(struct queue *queue, struct report_queue *report)
+{
+    memset(report, 0, sizeof *report);
+    report->queue = queue->number;
+    report->state = (uint32_t)queue->state;
+    report->windows_committed = queue->windows_committed;
+    report->records_written = queue->records_written;
+    report->bytes_written = queue->bytes_written;
+    report->records_lost = queue->records_lost;
+    report->fetch_ok = queue->fetch_ok;
+    report->fetch_error = queue->fetch_error;
+    report->partitions = queue->engine != NULL ? window_partition_count(queue->engine) : 0;
+    report->buffer_bytes = queue_buffered(queue);
+    report->k = queue->committed_k;
+    report->end_us = queue->committed_end;
+    report->through_us = queue->through;
+    report->checkpoint_k = queue->checkpoint_k;
+    report->fresh_mono_ms = queue->fresh.v;
+    report->held_before = queue->lease.held_before;
+    report->standby = queue->lease.standby;
+    memcpy(report->error, queue->error, sizeof report->error);
+}

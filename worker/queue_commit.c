@@ -1,0 +1,305 @@
+/*
+ * The queue driver: the commit sequence (spec 3.5).
+ *
+ * intent (the bounds are fixed) → objects → manifest → pointer. Until the pointer moves the window can be redone to the
+ * same keys and bytes; once it has moved, it is real. Exactly one window is in the sequence at a time.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/lake/manifest.h"
+#include "common/memory.h"
+#include "worker/encode_stream.h"
+#include "worker/queue_internal.h"
+
+static void upload_objects(struct queue *queue);
+
+static void note_failure(void *argument, const struct error *error)
+{
+    struct queue *queue = argument;
+    snprintf(queue->error, sizeof queue->error, "%s", error->message);
+}
+
+/* ---- the pointer ---- */
+
+static void commit_free(struct queue *queue)
+{
+    struct commit *commit = &queue->commit;
+    window_plan_free(&commit->plan);
+    free(commit->prefix);
+    memset(commit, 0, sizeof *commit);
+}
+
+static void pointer_written(struct queue *queue)
+{
+    struct commit *commit = &queue->commit;
+    char end[CLOCK_TEXT_SIZE];
+    bool from_manifest = commit->manifest_found;
+    queue->world->crash(queue->world, CRASH_AFTER_COMMIT);
+    clock_format_broker(commit->bounds.end, end);
+    log_line(LOG_INFO, queue->name, "window %" PRId64 " to %s: %" PRIu64 " records, %" PRIu64 " bytes", commit->bounds.k,
+             end, commit->records, commit->bytes);
+    queue->committed_k = commit->bounds.k;
+    queue->committed_end = commit->bounds.end.v;
+    queue->committed_document.exists = true;
+    queue->windows_committed++;
+    queue->records_written += commit->records;
+    queue->bytes_written += commit->bytes;
+    queue->records_lost += commit->lost;
+    queue->through = commit->bounds.end.v > queue->through ? commit->bounds.end.v : queue->through;
+    queue->fresh = queue->world->now(queue->world);
+    queue->committed_since_checkpoint = true;
+    queue->error[0] = '\0';
+    if (queue->host->committed != NULL)
+        queue->host->committed(queue->host, commit->records, commit->bytes);
+    commit_free(queue);
+    if (from_manifest && !queue->draining) {
+        origin_begin(queue);
+        return;
+    }
+    queue->state = QUEUE_RUNNING;
+    if (!from_manifest && queue->committed_k % queue->host->settings->checkpoint_every == 0)
+        checkpoint_write(queue);
+    queue->host->changed(queue->host, queue);
+    queue_step(queue);
+}
+
+static void pointer_write(struct queue *queue)
+{
+    struct commit *commit = &queue->commit;
+    char end[CLOCK_TEXT_SIZE];
+    commit->step = COMMIT_POINTER;
+    queue->world->crash(queue->world, CRASH_BEFORE_COMMIT);
+    clock_format_broker(commit->bounds.end, end);
+    cJSON *value = cJSON_CreateObject();
+    cJSON_AddNumberToObject(value, "k", (double)commit->bounds.k);
+    cJSON_AddStringToObject(value, "tEnd", end);
+    cJSON_AddStringToObject(value, "manifest", commit->manifest_key);
+    cJSON_AddNumberToObject(value, "records", (double)commit->records);
+    cJSON_AddNumberToObject(value, "bytes", (double)commit->bytes);
+    cJSON_AddNumberToObject(value, "committedAtMs", (double)queue->world->wall(queue->world).v);
+    char *text = cJSON_PrintUnformatted(value);
+    cJSON_Delete(value);
+    char *copy = memory_copy(text != NULL ? text : "", text != NULL ? strlen(text) : 0);
+    cJSON_free(text);
+    guarded_start(queue, queue->committed_key, copy, &queue->committed_document.version, pointer_written);
+}
+
+void commit_from_manifest(struct queue *queue, uint64_t records, uint64_t bytes, uint64_t lost)
+{
+    struct commit *commit = &queue->commit;
+    struct error error;
+    commit->bounds = queue->intent.bounds;
+    commit->manifest_found = true;
+    commit->records = records;
+    commit->bytes = bytes;
+    commit->lost = lost;
+    if (lake_manifest_key(queue->intent.prefix, queue->escaped, commit->bounds.k, commit->manifest_key, &error) != 0) {
+        queue_stop(queue, "%s", error.message);
+        return;
+    }
+    pointer_write(queue);
+}
+
+/* ---- the manifest ---- */
+
+static void manifest_done(void *argument, const struct error *error)
+{
+    struct queue *queue = argument;
+    queue->commit.put = NULL;
+    if (error->code != QS_OK) {
+        queue_stop(queue, "upload of %s: %s", queue->commit.manifest_key, error->message);
+        return;
+    }
+    pointer_write(queue);
+}
+
+static void manifest_fill_lost(struct manifest *manifest, const struct window_plan *plan)
+{
+    manifest->lost = memory_new(plan->lost_count, sizeof *manifest->lost);
+    manifest->lost_count = plan->lost_count;
+    for (size_t i = 0; i < plan->lost_count; i++)
+        manifest->lost[i] = (struct manifest_lost){plan->lost[i].partition, plan->lost[i].partition_size,
+                                                   plan->lost[i].from, plan->lost[i].to, plan->lost[i].previous_life};
+}
+
+static char *manifest_text(struct queue *queue, size_t *size)
+{
+    struct commit *commit = &queue->commit;
+    struct manifest_object object = {.key = commit->key, .bytes = commit->bytes, .records = commit->records};
+    memcpy(object.sha256, commit->object.sha256, sizeof object.sha256);
+    struct manifest manifest = {.sink = queue->host->settings->sink,
+                                .queue = queue->name,
+                                .bounds = commit->bounds,
+                                .shape = commit->shape,
+                                .objects = &object,
+                                .object_count = 1,
+                                .records = commit->records,
+                                .bytes = commit->bytes,
+                                .partitions = commit->object.partitions,
+                                .min_ts = commit->object.min_ts,
+                                .max_ts = commit->object.max_ts,
+                                .writer = (char *)(uintptr_t)manifest_writer(&commit->shape),
+                                .committed_at = queue->world->wall(queue->world)};
+    manifest_fill_lost(&manifest, &commit->plan);
+    char *text = manifest_format(&manifest, size);
+    free(manifest.lost);
+    return text;
+}
+
+static void manifest_upload(struct queue *queue)
+{
+    struct commit *commit = &queue->commit;
+    size_t size = 0;
+    commit->step = COMMIT_MANIFEST;
+    char *text = manifest_text(queue, &size);
+    if (text == NULL) {
+        queue_stop(queue, "no memory for the manifest of window %" PRId64, commit->bounds.k);
+        return;
+    }
+    commit->put = small_put_start(queue->world, queue->name, commit->manifest_key, "application/json", text, size,
+                                  note_failure, manifest_done, queue);
+}
+
+/* ---- the objects ---- */
+
+static int plan_next(struct run_source *source, struct run *run)
+{
+    struct plan_source *plan = (struct plan_source *)source;
+    if (plan->next >= plan->plan->run_count)
+        return 0;
+    *run = plan->plan->runs[plan->next++];
+    return 1;
+}
+
+static void plan_rewind(void *argument)
+{
+    struct queue *queue = argument;
+    queue->commit.source.next = 0;
+}
+
+static void object_done(void *argument, const struct error *error, const struct encode_result *result)
+{
+    struct queue *queue = argument;
+    struct commit *commit = &queue->commit;
+    commit->upload = NULL;
+    if (error->code != QS_OK) {
+        queue_stop(queue, "upload of %s: %s", commit->key, error->message);
+        return;
+    }
+    commit->object = *result;
+    commit->records = result->records;
+    commit->bytes = result->bytes;
+    queue->world->crash(queue->world, CRASH_AFTER_UPLOAD);
+    manifest_upload(queue);
+}
+
+static uint64_t plan_text_size(const struct window_plan *plan)
+{
+    uint64_t size = 0;
+    for (size_t i = 0; i < plan->run_count; i++)
+        size += jsonl_run_size(&plan->runs[i]);
+    return size;
+}
+
+static void upload_objects(struct queue *queue)
+{
+    struct commit *commit = &queue->commit;
+    commit->step = COMMIT_UPLOAD;
+    commit->source = (struct plan_source){{plan_next, plan_text_size(&commit->plan)}, &commit->plan, 0};
+    struct upload_request request = {.subject = queue->name,
+                                     .key = commit->key,
+                                     .shape = commit->shape,
+                                     .source = &commit->source.base,
+                                     .rewind = plan_rewind,
+                                     .threshold = queue->host->multipart_threshold,
+                                     .failed = note_failure,
+                                     .done = object_done,
+                                     .argument = queue};
+    commit->upload = upload_start(queue->world, &request);
+}
+
+/* ---- the intent ---- */
+
+static void intent_written(struct queue *queue)
+{
+    queue->intent_document.exists = true;
+    queue->world->crash(queue->world, CRASH_AFTER_INTENT);
+    upload_objects(queue);
+}
+
+static char *intent_text(const struct commit *commit)
+{
+    cJSON *value = cJSON_CreateObject();
+    cJSON_AddNumberToObject(value, "k", (double)commit->bounds.k);
+    cJSON_AddNumberToObject(value, "tStart", (double)commit->bounds.start.v);
+    cJSON_AddNumberToObject(value, "tEnd", (double)commit->bounds.end.v);
+    cJSON_AddStringToObject(value, "format", setting_format_name(commit->shape.format));
+    cJSON_AddStringToObject(value, "compression", setting_compression_name(commit->shape.compression));
+    cJSON_AddStringToObject(value, "layout", setting_layout_name(commit->shape.layout));
+    cJSON_AddStringToObject(value, "align", setting_align_name(commit->shape.align));
+    cJSON_AddStringToObject(value, "prefix", commit->prefix);
+    cJSON_AddStringToObject(value, "writer", manifest_writer(&commit->shape));
+    char *text = cJSON_PrintUnformatted(value);
+    cJSON_Delete(value);
+    char *copy = memory_copy(text != NULL ? text : "", text != NULL ? strlen(text) : 0);
+    cJSON_free(text);
+    return copy;
+}
+
+static void commit_shape(struct queue *queue)
+{
+    struct commit *commit = &queue->commit;
+    const struct settings *settings = queue->host->settings;
+    if (commit->redo) {
+        commit->shape = queue->intent.shape;
+        commit->prefix = memory_copy(queue->intent.prefix, strlen(queue->intent.prefix));
+        return;
+    }
+    commit->shape =
+        (struct window_shape){settings->format, settings->compression, settings->layout, settings->align};
+    commit->prefix = memory_copy(settings->prefix, strlen(settings->prefix));
+}
+
+static uint64_t plan_lost(const struct window_plan *plan)
+{
+    uint64_t lost = 0;
+    for (size_t i = 0; i < plan->lost_count; i++)
+        lost += (uint64_t)(plan->lost[i].to - plan->lost[i].from) + 1;
+    return lost;
+}
+
+/* commit.plan holds the window. */
+void commit_begin(struct queue *queue)
+{
+    struct commit *commit = &queue->commit;
+    struct error error;
+    commit->bounds = (struct window_bounds){queue->committed_k + 1, commit->plan.start, commit->plan.end};
+    commit->lost = plan_lost(&commit->plan);
+    commit_shape(queue);
+    if (commit->shape.format != FORMAT_JSONL || commit->shape.layout != LAYOUT_MERGED) {
+        queue_stop(queue, "the intent of window %" PRId64 " is for %s, %s: not supported by this version",
+                   commit->bounds.k, setting_format_name(commit->shape.format), setting_layout_name(commit->shape.layout));
+        return;
+    }
+    if (lake_object_key(commit->prefix, queue->escaped, &commit->shape, &commit->bounds, commit->key, &error) != 0 ||
+        lake_manifest_key(commit->prefix, queue->escaped, commit->bounds.k, commit->manifest_key, &error) != 0) {
+        queue_stop(queue, "%s", error.message);
+        return;
+    }
+    if (commit->redo) {
+        upload_objects(queue);
+        return;
+    }
+    commit->step = COMMIT_INTENT;
+    guarded_start(queue, queue->intent_key, intent_text(commit), &queue->intent_document.version, intent_written);
+}
+
+void commit_drop(struct queue *queue)
+{
+    upload_cancel(queue->commit.upload);
+    small_put_cancel(queue->commit.put);
+    commit_free(queue);
+}

@@ -1,0 +1,338 @@
+/*
+ * The queue driver: fetching (spec 3.3). Lowest frontier first, several partitions a call, several calls at a time. Each
+ * call reserves what its answer is expected to weigh; an answer that outgrows that takes more where there is room and is
+ * otherwise given up and asked for again, smaller or with more reserved. Only a call that is alone, when nothing can be
+ * given back any more, may pass the budget: one record may exceed a share by itself.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+#include "worker/queue_internal.h"
+
+#define CALL_WEIGHT_MAX 33554432u  /* aimed at: half of the broker's own ceiling */
+#define CALL_RESERVE_MAX 75497472u /* the broker's ceiling and a segment (spec 1.2) */
+#define ENTRY_OVERHEAD 512
+#define PROBES_MAX 64
+#define PROBE_WEIGHT 16384
+#define HOLE_AGAIN_MS 3500 /* three times over at least 10 s (spec 3.8) */
+#define RATIO_PERCENT_FIRST 400
+
+/* ---- partitions held back for a while ---- */
+
+static void held_ready(void *argument);
+
+static void held_schedule(struct queue *queue)
+{
+    struct mono_ms first = {INT64_MAX};
+    for (size_t i = 0; i < queue->held_count; i++)
+        if (queue->held[i].ready.v < first.v)
+            first = queue->held[i].ready;
+    if (queue->held_count > 0)
+        timer_set(queue->world->timers, &queue->held_timer, first, held_ready, queue);
+}
+
+static void held_ready(void *argument)
+{
+    struct queue *queue = argument;
+    struct mono_ms now = queue->world->now(queue->world);
+    for (size_t i = queue->held_count; i-- > 0;) {
+        if (queue->held[i].ready.v > now.v)
+            continue;
+        struct partition *partition = queue->held[i].partition;
+        queue->held[i] = queue->held[--queue->held_count];
+        window_read_ready(queue->engine, partition);
+    }
+    held_schedule(queue);
+    queue_step(queue);
+}
+
+static void hold(struct queue *queue, const struct window_read *read, enum window_read_result why)
+{
+    struct retry retry = {window_read_failures(read->partition) > 0 ? window_read_failures(read->partition) - 1 : 0};
+    int64_t delay =
+        why == WINDOW_READ_HOLE ? HOLE_AGAIN_MS : retry_delay(&retry, queue->world, NULL, RETRY_CAP_MS);
+    if (why == WINDOW_READ_EMPTY) {
+        snprintf(queue->error, sizeof queue->error, "partition %.*s can't be read at offset %" PRId64, (int)read->name.size,
+                 read->name.bytes, read->offset);
+        log_limited(&queue->other_limit, queue->world->now(queue->world), LOG_WARN, queue->name, "%s; it is asked again",
+                    queue->error);
+    }
+    queue->held = memory_grow(queue->held, &queue->held_capacity, queue->held_count + 1, sizeof *queue->held);
+    queue->held[queue->held_count++] = (struct held_partition){read->partition, world_after(queue->world, delay)};
+    held_schedule(queue);
+}
+
+/* ---- what a read is expected to bring ---- */
+
+static uint64_t read_weight(const struct queue *queue, const struct window_read *read)
+{
+    if (read->probe)
+        return PROBE_WEIGHT;
+    uint64_t wanted = (uint64_t)window_read_weight(queue->engine);
+    if (wanted > CALL_WEIGHT_MAX)
+        wanted = CALL_WEIGHT_MAX;
+    uint64_t unread = (uint64_t)read->unread;
+    uint64_t all = unread > UINT64_MAX / (queue->average_record + 1) / 2 ? UINT64_MAX / 2 : unread * queue->average_record;
+    return all < wanted ? all : wanted;
+}
+
+static uint32_t max_bytes_for(const struct queue *queue, uint64_t weight)
+{
+    uint64_t bytes = weight * 100 / queue->ratio_percent;
+    if (bytes < 1)
+        return 1;
+    return bytes > QUEEN_FETCH_BYTES_MAX ? QUEEN_FETCH_BYTES_MAX : (uint32_t)bytes;
+}
+
+static void learn(struct queue *queue, const struct read_call *call, const struct fetch_answer *answer)
+{
+    size_t body = answer->block->body_size;
+    size_t records = answer->block->record_count;
+    if (records == 0)
+        return;
+    uint64_t average = body / records + 1;
+    queue->average_record = (queue->average_record * 3 + average) / 4 + 1;
+    uint64_t asked = 0;
+    for (size_t i = 0; i < call->count; i++) {
+        const struct fetch_entry *entry = &answer->entries[i];
+        if (entry->record_count == 0 || (int64_t)entry->record_count >= call->reads[i].unread || call->reads[i].probe)
+            return; /* not cut by max_bytes: it says nothing about the ratio */
+        asked += call->max_bytes[i];
+    }
+    uint64_t ratio = (uint64_t)body * 100 / asked;
+    ratio = ratio < 100 ? 100 : ratio;
+    ratio = ratio > 6400 ? 6400 : ratio;
+    queue->ratio_percent = (queue->ratio_percent * 3 + ratio) / 4;
+}
+
+/* ---- answers ---- */
+
+static void call_end(struct queue *queue, struct read_call *call)
+{
+    struct read_call **link = &queue->reads;
+    while (*link != call)
+        link = &(*link)->next;
+    *link = call->next;
+    queue->read_count--;
+    free(call->reads);
+    free(call->max_bytes);
+    free(call);
+}
+
+static void read_again(void *argument)
+{
+    struct queue *queue = argument;
+    queue->reading_paused = false;
+    queue_step(queue);
+}
+
+static void call_failed(struct queue *queue, struct read_call *call, const struct error *error)
+{
+    for (size_t i = 0; i < call->count; i++)
+        window_read_failed(queue->engine, &call->reads[i]);
+    call_end(queue, call);
+    if (error->code == QS_ERROR_NO_ROOM) {
+        queue->short_of_room++;
+        queue_step(queue);
+        return;
+    }
+    queue->fetch_error++;
+    if (!error->retriable) {
+        queue_stop(queue, "fetch: %s", error->message);
+        return;
+    }
+    queue_note(queue, &queue->fetch_limit, "fetch", error);
+    queue->reading_paused = true;
+    timer_set(queue->world->timers, &queue->read_timer,
+              world_after(queue->world, retry_delay(&queue->read_retry, queue->world, error, RETRY_CAP_MS)), read_again,
+              queue);
+}
+
+static void tell_lost(struct queue *queue)
+{
+    size_t count;
+    struct lost_range *lost = window_lost(queue->engine, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (lost[i].told)
+            continue;
+        lost[i].told = true;
+        log_limited(&queue->lost_limit, queue->world->now(queue->world), LOG_ERROR, queue->name,
+                    "lost: partition %.*s offsets %" PRId64 " to %" PRId64 " were deleted before they were read",
+                    (int)lost[i].partition_size, lost[i].partition, lost[i].from, lost[i].to);
+    }
+}
+
+static void call_answered(struct queue *queue, struct read_call *call, const struct fetch_answer *answer)
+{
+    bool unknown_queue = false;
+    queue->fetch_ok++;
+    queue->read_retry.failures = 0;
+    queue->short_of_room = 0;
+    learn(queue, call, answer);
+    for (size_t i = 0; i < call->count; i++) {
+        struct window_read *read = &call->reads[i];
+        unknown_queue = unknown_queue || answer->entries[i].status == FETCH_UNKNOWN_QUEUE;
+        enum window_read_result result = window_read_done(queue->engine, read, &answer->entries[i], answer->block);
+        if (result != WINDOW_READ_DONE)
+            hold(queue, read, result);
+    }
+    block_release(answer->block);
+    call_end(queue, call);
+    if (unknown_queue) {
+        queue_stop(queue, "the broker has no queue of this name (for this tenant)");
+        return;
+    }
+    tell_lost(queue);
+    queue_step(queue);
+}
+
+static void call_done(void *argument, const struct error *error, struct fetch_answer *answer)
+{
+    struct read_call *call = argument;
+    struct queue *queue = call->queue;
+    call->call = NULL;
+    if (error->code != QS_OK)
+        call_failed(queue, call, error);
+    else
+        call_answered(queue, call, answer);
+}
+
+/* ---- calls ---- */
+
+static void call_add(struct queue *queue, struct read_call *call, size_t *capacity, const struct window_read *read)
+{
+    size_t bytes_capacity = *capacity;
+    call->reads = memory_grow(call->reads, capacity, call->count + 1, sizeof *call->reads);
+    call->max_bytes = memory_grow(call->max_bytes, &bytes_capacity, call->count + 1, sizeof *call->max_bytes);
+    uint64_t weight = read_weight(queue, read);
+    call->reads[call->count] = *read;
+    call->max_bytes[call->count] = read->probe ? 1 : max_bytes_for(queue, weight);
+    if (call->count == 0 && read->largest)
+        call->max_bytes[0] = QUEEN_FETCH_BYTES_MAX;
+    call->reads[call->count].first = call->count == 0 && call->max_bytes[0] == QUEEN_FETCH_BYTES_MAX;
+    call->weight += weight + ENTRY_OVERHEAD + read->name.size;
+    call->count++;
+}
+
+/* Takes reads for one call from the engine; NULL where there is none. */
+static struct read_call *call_gather(struct queue *queue, uint64_t weight_limit)
+{
+    struct window_read read;
+    struct read_call *call = NULL;
+    size_t capacity = 0;
+    while ((call == NULL || (call->weight < weight_limit && call->count < QUEEN_FETCH_ENTRIES_MAX)) &&
+           window_next_read(queue->engine, &read)) {
+        if (call == NULL) {
+            call = memory_new(1, sizeof *call);
+            call->queue = queue;
+        }
+        call_add(queue, call, &capacity, &read);
+        if (read.probe && call->count >= PROBES_MAX)
+            break;
+    }
+    return call;
+}
+
+static void call_give_back(struct queue *queue, struct read_call *call)
+{
+    for (size_t i = 0; i < call->count; i++)
+        window_read_failed(queue->engine, &call->reads[i]);
+    free(call->reads);
+    free(call->max_bytes);
+    free(call);
+}
+
+static uint64_t call_reserve(const struct queue *queue, const struct read_call *call)
+{
+    /* Estimates are generous, and grow with each answer that outgrew them. */
+    uint64_t reserve = call->weight + call->weight / 2 + 65536;
+    if (queue->short_of_room > 0)
+        reserve = queue->short_of_room > 4 ? CALL_RESERVE_MAX : reserve << queue->short_of_room;
+    return reserve < CALL_RESERVE_MAX ? reserve : CALL_RESERVE_MAX;
+}
+
+static void call_send(struct queue *queue, struct read_call *call, size_t reserved)
+{
+    struct fetch_request_entry *entries = memory_new(call->count, sizeof *entries);
+    for (size_t i = 0; i < call->count; i++)
+        entries[i] = (struct fetch_request_entry){{queue->name, queue->name_size},
+                                                  call->reads[i].name,
+                                                  call->reads[i].offset,
+                                                  call->max_bytes[i]};
+    struct fetch_request request = {entries, call->count, queue->world->budget, reserved, call->alone};
+    call->next = queue->reads;
+    queue->reads = call;
+    queue->read_count++;
+    call->call = queue->world->queen->operations->fetch(queue->world->queen, &request, call_done, call);
+    free(entries);
+}
+
+static uint64_t weight_limit(const struct queue *queue)
+{
+    /* A full call each for the calls that may be under way, and never more than a quarter of what is free. */
+    uint64_t limit = (uint64_t)queue->host->settings->target_bytes / (uint64_t)queue->host->settings->fetch_concurrency;
+    uint64_t room = budget_room(queue->world->budget) / 4;
+    if (limit > CALL_WEIGHT_MAX)
+        limit = CALL_WEIGHT_MAX;
+    if (limit > room)
+        limit = room;
+    return limit > 262144 ? limit : 262144;
+}
+
+/* Sends one call if there is something to read and room for it. */
+static bool call_try(struct queue *queue)
+{
+    struct read_call *call = call_gather(queue, weight_limit(queue));
+    if (call == NULL)
+        return false;
+    uint64_t reserve = call_reserve(queue, call);
+    if (budget_take(queue->world->budget, reserve)) {
+        call_send(queue, call, reserve);
+        return true;
+    }
+    queue->wants_room = true;
+    if (queue->host->relieve(queue->host, queue)) {
+        call_give_back(queue, call);
+        return false; /* poked when the room is there */
+    }
+    if (queue->read_count > 0) {
+        call_give_back(queue, call);
+        return false; /* what is under way decides */
+    }
+    /* Nothing can be given back: this read alone, whatever it weighs (spec 4.1: one record may exceed a share). */
+    call->alone = true;
+    for (size_t i = 1; i < call->count; i++)
+        window_read_failed(queue->engine, &call->reads[i]);
+    call->count = 1;
+    reserve = call_reserve(queue, call) < 1048576 ? call_reserve(queue, call) : 1048576;
+    budget_force(queue->world->budget, reserve);
+    call_send(queue, call, reserve);
+    return true;
+}
+
+void reads_step(struct queue *queue)
+{
+    queue->wants_room = false;
+    while (!queue->reading_paused && !queue->draining &&
+           queue->read_count < (size_t)queue->host->settings->fetch_concurrency && call_try(queue)) {
+        /* as many as may be under way */
+    }
+}
+
+void reads_drop(struct queue *queue)
+{
+    while (queue->reads != NULL) {
+        struct read_call *call = queue->reads;
+        queue->world->queen->operations->cancel(queue->world->queen, call->call);
+        for (size_t i = 0; i < call->count; i++)
+            window_read_failed(queue->engine, &call->reads[i]);
+        call_end(queue, call);
+    }
+    queue->reading_paused = false;
+    queue->held_count = 0;
+    timer_cancel(queue->world->timers, &queue->read_timer);
+    timer_cancel(queue->world->timers, &queue->held_timer);
+}
