@@ -3,7 +3,8 @@
  *
  * Every call is asynchronous: it returns at once, and its callback runs exactly once, later, from the loop, never from
  * within the call itself. Each is one attempt: who calls decides about another. A call can be cancelled, and then its
- * callback never runs (a kv write may have been applied all the same).
+ * callback never runs (a kv write may have been applied all the same). No call returns NULL: who can't allocate a call
+ * ends the process (memory.h).
  *
  * Requests are read during the call and need not outlive it. Answers belong to the callee of the callback only as said.
  */
@@ -31,7 +32,7 @@ struct name {
 /* ---- fetch (1.2) ---- */
 
 #define QUEEN_FETCH_ENTRIES_MAX 1024
-#define QUEEN_FETCH_BYTES_MAX 8388608u
+#define QUEEN_FETCH_BYTES_MAX   8388608u
 
 struct fetch_request_entry {
     struct name queue;
@@ -42,7 +43,7 @@ struct fetch_request_entry {
 
 struct fetch_request {
     const struct fetch_request_entry *entries;
-    size_t count; /* 1 … 1024 */
+    size_t count;          /* 1 … 1024 */
     struct budget *budget; /* what the answer is counted in; may be NULL */
     size_t reserved;       /* bytes the caller has taken from it for this call: the call's from now on */
     bool may_exceed;       /* the answer may grow past the reservation though the budget has no room: otherwise it
@@ -51,9 +52,9 @@ struct fetch_request {
 
 enum fetch_entry_status {
     FETCH_OK,
-    FETCH_OUT_OF_RANGE,   /* OFFSET_OUT_OF_RANGE: below the log start, or above the high watermark */
-    FETCH_UNKNOWN_QUEUE,  /* UNKNOWN_TOPIC_OR_PARTITION */
-    FETCH_PASSING         /* any other error text: a passing fault of this entry */
+    FETCH_OUT_OF_RANGE,  /* OFFSET_OUT_OF_RANGE: below the log start, or above the high watermark */
+    FETCH_UNKNOWN_QUEUE, /* UNKNOWN_TOPIC_OR_PARTITION */
+    FETCH_PASSING        /* any other error text: a passing fault of this entry */
 };
 
 struct fetch_entry {
@@ -65,7 +66,7 @@ struct fetch_entry {
 };
 
 struct fetch_answer {
-    struct block *block; /* one reference, the callee's to release */
+    struct block *block;               /* one reference, the callee's to release */
     const struct fetch_entry *entries; /* as many as were asked for, in that order; valid during the callback */
     size_t count;
 };
@@ -109,7 +110,7 @@ struct changed_entry {
 
 struct changed_answer {
     struct broker_us safe_time;
-    bool degraded;
+    bool degraded;                       /* false where the answer doesn't say */
     const struct changed_entry *entries; /* as asked, in that order */
     size_t count;
 }; /* all of it valid during the callback only */
@@ -124,13 +125,13 @@ enum kv_kind { KV_GET_MANY, KV_PUT, KV_PUT_IF_ABSENT, KV_DELETE };
 
 struct kv_operation {
     enum kv_kind kind;
-    const char *key;          /* writes */
-    const char *const *keys;  /* KV_GET_MANY */
+    const char *key;         /* writes */
+    const char *const *keys; /* KV_GET_MANY */
     size_t key_count;
-    const char *value;        /* JSON text, puts */
-    int64_t ttl_seconds;      /* 0: forever */
+    const char *value;   /* JSON text, puts */
+    int64_t ttl_seconds; /* 0: forever */
     bool has_expect;
-    int64_t expect;           /* a version; 0: must not exist */
+    int64_t expect; /* a version; 0: must not exist */
     bool required;
 };
 
@@ -143,20 +144,20 @@ struct kv_row {
 };
 
 struct kv_result {
-    bool applied;          /* writes */
-    enum kv_reason reason; /* of one that lost */
-    int64_t version;       /* ours, or the winner's; 0 where there is none */
-    const cJSON *value;    /* the winner's; may be NULL */
+    bool applied;              /* writes */
+    enum kv_reason reason;     /* of one that lost */
+    int64_t version;           /* ours, or the winner's; 0 where there is none */
+    const cJSON *value;        /* the winner's; may be NULL */
     const struct kv_row *rows; /* KV_GET_MANY: those found, in no order to lean on */
     size_t row_count;
 };
 
 struct kv_answer {
-    bool precondition_failed; /* the whole batch was rolled back: a required operation lost */
-    size_t failed_index;      /* the one that lost first in key order; SIZE_MAX where the answer doesn't say */
-    enum kv_reason reason;    /* of that one, KV_REASON_NONE where the answer doesn't say */
-    int64_t version;          /* its winner's, 0 where the answer doesn't say */
-    const cJSON *value;       /* its winner's, NULL where the answer doesn't say */
+    bool precondition_failed;        /* the whole batch was rolled back: a required operation lost */
+    size_t failed_index;             /* the one that lost first in key order; SIZE_MAX where the answer doesn't say */
+    enum kv_reason reason;           /* of that one, KV_REASON_NONE where the answer doesn't say */
+    int64_t version;                 /* its winner's, 0 where the answer doesn't say */
+    const cJSON *value;              /* its winner's, NULL where the answer doesn't say */
     const struct kv_result *results; /* one an operation; NULL where precondition_failed */
     size_t count;
 }; /* all of it valid during the callback only */
