@@ -84,7 +84,7 @@ void queue_start(struct queue *queue)
 
 void queue_note(struct queue *queue, struct log_limit *limit, const char *what, const struct error *error)
 {
-    snprintf(queue->error, sizeof queue->error, "%s: %s", what, error->message);
+    snprintf(queue->error, sizeof queue->error, "%.64s: %s", what, error->message);
     log_limited(limit, queue->world->now(queue->world), LOG_WARN, queue->name, "%s", queue->error);
 }
 
@@ -296,5 +296,5 @@ void queue_report(struct queue *queue, struct report_queue *report)
     report->fresh_mono_ms = queue->fresh.v;
     report->held_before = queue->lease.held_before;
     report->standby = queue->lease.standby;
-    memcpy(report->error, queue->error, sizeof report->error);
+    snprintf(report->error, sizeof report->error, "%.*s", (int)sizeof report->error - 1, queue->error);
 }

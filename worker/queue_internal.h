@@ -191,7 +191,7 @@ struct queue {
     uint64_t fetch_error;
     int64_t through;           /* broker's clock, INT64_MIN: not known */
     struct mono_ms fresh;
-    char error[256];
+    char error[640]; /* the last failure standing */
     struct log_limit fetch_limit;
     struct log_limit kv_limit;
     struct log_limit other_limit;
