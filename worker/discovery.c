@@ -8,7 +8,7 @@
 #include "common/memory.h"
 #include "worker/retry.h"
 
-#define PAGE_LIMIT 1000
+#define PAGE_LIMIT    1000
 #define CALLS_AT_ONCE 8
 
 struct discovery_call {
@@ -129,7 +129,7 @@ static void call_refused(struct discovery *discovery, struct discovery_call *cal
 static void call_failed(struct discovery *discovery, struct discovery_call *call, const struct error *error)
 {
     struct mono_ms now = discovery->world->now(discovery->world);
-    snprintf(discovery->error, sizeof discovery->error, "%s", error->message);
+    snprintf(discovery->error, sizeof discovery->error, "%.*s", (int)sizeof discovery->error - 1, error->message);
     log_limited(&discovery->limit, now, LOG_WARN, NULL, "discovery: %s", error->message);
     for (size_t i = 0; i < call->count; i++)
         if (call->requests[i] != NULL) {
@@ -137,7 +137,8 @@ static void call_failed(struct discovery *discovery, struct discovery_call *call
             list_append(discovery, call->requests[i]);
         }
     int64_t delay = retry_delay(&discovery->retry, discovery->world, error, RETRY_CAP_MS);
-    timer_set(discovery->world->timers, &discovery->backoff, world_after(discovery->world, delay), flush_now, discovery);
+    timer_set(discovery->world->timers, &discovery->backoff, world_after(discovery->world, delay), flush_now,
+              discovery);
 }
 
 static void call_answered(struct discovery *discovery, struct discovery_call *call, const struct changed_answer *answer)

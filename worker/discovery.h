@@ -23,9 +23,9 @@ struct page_request {
     /* discovery's own: zero before the first use */
     struct page_request *next;
     struct page_request *previous;
-    bool waiting;  /* in the list of those to be sent */
+    bool waiting; /* in the list of those to be sent */
     bool in_call;
-    bool alone;    /* was refused in company: goes in a call of its own, to find the culprit */
+    bool alone; /* was refused in company: goes in a call of its own, to find the culprit */
 };
 
 struct discovery *discovery_create(struct world *world);

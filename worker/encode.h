@@ -31,7 +31,7 @@ struct encode_result {
     /* One PUT: pieces are there, and stay until encode_end(). Multipart: piece_count is 0, all went to part(). */
     const struct iovec *pieces;
     size_t piece_count;
-    uint8_t md5[16];    /* of the whole object; only where piece_count > 0 */
+    uint8_t md5[16]; /* of the whole object; only where piece_count > 0 */
     uint64_t bytes;
     uint8_t sha256[32];
     uint64_t records;
@@ -42,6 +42,7 @@ struct encode_result {
 
 struct encode_handlers {
     void (*part)(void *argument, struct encode_part *part);
+    /* Once, after the last part(). error->code 0: result is there, until encode_end(). Otherwise result is NULL. */
     void (*done)(void *argument, const struct error *error, const struct encode_result *result);
 };
 
@@ -59,7 +60,7 @@ struct encoder {
     const struct encoder_operations *operations;
 };
 
-/* Bytes that a job may hold beside its source: for the budget. */
+/* Bytes that a job may hold beside its source, with one compression thread: for the budget. */
 uint64_t encode_memory(const struct window_shape *shape, uint64_t text_size, uint64_t threshold);
 
 #endif

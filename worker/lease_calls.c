@@ -87,8 +87,8 @@ static void send_waiting(void *argument)
         }
         call->next = calls->under_way;
         calls->under_way = call;
-        call->call = calls->world->queen->operations->kv(calls->world->queen, operations, call->count, calls->timeout_ms,
-                                                         call_done, call);
+        call->call = calls->world->queen->operations->kv(calls->world->queen, operations, call->count,
+                                                         calls->timeout_ms, call_done, call);
     }
 }
 
@@ -98,7 +98,8 @@ void lease_calls_send(struct lease_calls *calls, struct lease_request *request)
     request->next = calls->waiting;
     calls->waiting = request;
     if (!timer_is_set(&calls->timer))
-        timer_set(calls->world->timers, &calls->timer, world_after(calls->world, calls->gather_ms), send_waiting, calls);
+        timer_set(calls->world->timers, &calls->timer, world_after(calls->world, calls->gather_ms), send_waiting,
+                  calls);
 }
 
 void lease_calls_withdraw(struct lease_calls *calls, struct lease_request *request)

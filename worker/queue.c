@@ -13,9 +13,9 @@
 #include "common/memory.h"
 #include "worker/queue_internal.h"
 
-#define DRAIN_WEIGHT 1048576     /* a stop finishes a window that holds so much … */
-#define DRAIN_OPEN_US 10000000   /* … or that has been open so long and holds anything (spec 3.10) */
-#define SHED_BYTES 16777216
+#define DRAIN_WEIGHT  1048576  /* a stop finishes a window that holds so much … */
+#define DRAIN_OPEN_US 10000000 /* … or that has been open so long and holds anything (spec 3.10) */
+#define SHED_BYTES    16777216
 
 struct queue *queue_create(struct queue_host *host, const char *name, uint32_t number, bool from_log_start)
 {
@@ -109,7 +109,8 @@ static void stopped(struct queue *queue)
         drained(queue);
         return;
     }
-    timer_set(queue->world->timers, &queue->restart_timer, world_after(queue->world, QUEUE_RETRY_MS), claim_again, queue);
+    timer_set(queue->world->timers, &queue->restart_timer, world_after(queue->world, QUEUE_RETRY_MS), claim_again,
+              queue);
 }
 
 void queue_stop(struct queue *queue, const char *format, ...)

@@ -54,8 +54,8 @@ static void cleanup_list(struct queue *queue)
         }
     if (lake_checkpoint_prefix(queue->host->settings->prefix, queue->escaped, prefix, &error) != 0)
         return;
-    queue->cleanup_call = queue->world->store->operations->list(queue->world->store, prefix, queue->cleanup_token,
-                                                                cleanup_listed, queue);
+    queue->cleanup_call =
+        queue->world->store->operations->list(queue->world->store, prefix, queue->cleanup_token, cleanup_listed, queue);
 }
 
 void checkpoint_drop(struct queue *queue)
@@ -103,8 +103,7 @@ void checkpoint_write(struct queue *queue)
     if (queue->checkpoint_put != NULL || queue->engine == NULL ||
         lake_checkpoint_key(queue->host->settings->prefix, queue->escaped, queue->committed_k, key, &error) != 0)
         return;
-    struct checkpoint_writer *writer =
-        checkpoint_begin(queue->committed_k, (struct broker_us){queue->committed_end});
+    struct checkpoint_writer *writer = checkpoint_begin(queue->committed_k, (struct broker_us){queue->committed_end});
     if (writer == NULL)
         return;
     if (window_positions(queue->engine, add_position, writer) != 0) {

@@ -39,8 +39,8 @@ static void pointer_written(struct queue *queue)
     bool from_manifest = commit->manifest_found;
     queue->world->crash(queue->world, CRASH_AFTER_COMMIT);
     clock_format_broker(commit->bounds.end, end);
-    log_line(LOG_INFO, queue->name, "window %" PRId64 " to %s: %" PRIu64 " records, %" PRIu64 " bytes", commit->bounds.k,
-             end, commit->records, commit->bytes);
+    log_line(LOG_INFO, queue->name, "window %" PRId64 " to %s: %" PRIu64 " records, %" PRIu64 " bytes",
+             commit->bounds.k, end, commit->records, commit->bytes);
     queue->committed_k = commit->bounds.k;
     queue->committed_end = commit->bounds.end.v;
     queue->committed_document.exists = true;
@@ -258,8 +258,7 @@ static void commit_shape(struct queue *queue)
         commit->prefix = memory_copy(queue->intent.prefix, strlen(queue->intent.prefix));
         return;
     }
-    commit->shape =
-        (struct window_shape){settings->format, settings->compression, settings->layout, settings->align};
+    commit->shape = (struct window_shape){settings->format, settings->compression, settings->layout, settings->align};
     commit->prefix = memory_copy(settings->prefix, strlen(settings->prefix));
 }
 
@@ -281,7 +280,8 @@ void commit_begin(struct queue *queue)
     commit_shape(queue);
     if (commit->shape.format != FORMAT_JSONL || commit->shape.layout != LAYOUT_MERGED) {
         queue_stop(queue, "the intent of window %" PRId64 " is for %s, %s: not supported by this version",
-                   commit->bounds.k, setting_format_name(commit->shape.format), setting_layout_name(commit->shape.layout));
+                   commit->bounds.k, setting_format_name(commit->shape.format),
+                   setting_layout_name(commit->shape.layout));
         return;
     }
     if (lake_object_key(commit->prefix, queue->escaped, &commit->shape, &commit->bounds, commit->key, &error) != 0 ||

@@ -33,18 +33,18 @@ struct guarded_write {
 struct lease {
     bool held;
     bool held_before;
-    bool expired;        /* the row is gone without a rival: written anew with putIfAbsent */
-    bool unsure;         /* a write had no answer: the row is read back before the next */
-    bool standby;        /* another instance has held it since before we ever did */
+    bool expired; /* the row is gone without a rival: written anew with putIfAbsent */
+    bool unsure;  /* a write had no answer: the row is read back before the next */
+    bool standby; /* another instance has held it since before we ever did */
     int64_t version;
     struct mono_ms written;
     char *value;
     struct lease_request request; /* claim or refresh under way, through lease_calls */
     bool requested;
     bool wants_refresh;
-    struct queen_call *call;      /* guarded write, read back, pointers or release: one at a time */
-    struct timer timer;           /* the next claim or refresh */
-    struct timer retry_timer;     /* the next attempt of a guarded write or read back */
+    struct queen_call *call;  /* guarded write, read back, pointers or release: one at a time */
+    struct timer timer;       /* the next claim or refresh */
+    struct timer retry_timer; /* the next attempt of a guarded write or read back */
     struct retry retry;
     struct guarded_write write;
     bool releasing;
@@ -88,7 +88,7 @@ struct commit {
     struct window_shape shape;
     char *prefix;
     bool redo;
-    bool manifest_found;  /* a redo whose objects are all up */
+    bool manifest_found; /* a redo whose objects are all up */
     char key[LAKE_KEY_SIZE];
     char manifest_key[LAKE_KEY_SIZE];
     struct plan_source source;
@@ -123,7 +123,7 @@ struct queue {
 
     enum report_queue_state state;
     bool draining;
-    bool drain_decided;  /* the window being filled was closed or dropped */
+    bool drain_decided; /* the window being filled was closed or dropped */
     bool force_close;
     struct timer restart_timer;
     char *lease_key;
@@ -136,12 +136,12 @@ struct queue {
     struct document committed_document;
     struct intent intent;
     int64_t committed_k;
-    int64_t committed_end;      /* INT64_MIN: none */
+    int64_t committed_end; /* INT64_MIN: none */
     struct store_call *store_call;
     struct timer origin_timer;
     struct retry origin_retry;
-    int64_t checkpoint_ks[2];   /* candidates at or below committed_k: the newest, the one before; -1: none */
-    size_t checkpoint_at;       /* the one being looked at */
+    int64_t checkpoint_ks[2]; /* candidates at or below committed_k: the newest, the one before; -1: none */
+    size_t checkpoint_at;     /* the one being looked at */
     char *list_token;
     struct broker_us checkpoint_end;
     struct queen_call *origin_call;
@@ -167,19 +167,19 @@ struct queue {
     size_t held_count;
     size_t held_capacity;
     struct timer held_timer;
-    uint64_t average_record;   /* bytes of text a record takes in an answer */
-    uint64_t ratio_percent;    /* text bytes an answer brings for each byte of max_bytes, in percent */
-    uint32_t short_of_room;    /* answers in a row that outgrew their reservation */
+    uint64_t average_record; /* bytes of text a record takes in an answer */
+    uint64_t ratio_percent;  /* text bytes an answer brings for each byte of max_bytes, in percent */
+    uint32_t short_of_room;  /* answers in a row that outgrew their reservation */
     bool wants_room;
 
     struct commit commit;
     struct small_put *checkpoint_put;
-    int64_t checkpoint_k;      /* newest written or loaded; -1: none */
+    int64_t checkpoint_k; /* newest written or loaded; -1: none */
     int64_t checkpoint_pending_k;
     bool committed_since_checkpoint;
     bool drained_told;
     struct store_call *cleanup_call;
-    char *cleanup_keys[2];     /* the two newest seen, to be kept */
+    char *cleanup_keys[2]; /* the two newest seen, to be kept */
     char *cleanup_token;
 
     /* what is told */
@@ -189,7 +189,7 @@ struct queue {
     uint64_t records_lost;
     uint64_t fetch_ok;
     uint64_t fetch_error;
-    int64_t through;           /* broker's clock, INT64_MIN: not known */
+    int64_t through; /* broker's clock, INT64_MIN: not known */
     struct mono_ms fresh;
     char error[640]; /* the last failure standing */
     struct log_limit fetch_limit;

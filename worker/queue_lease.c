@@ -14,7 +14,7 @@
 #include "worker/queue_internal.h"
 
 #define EARLY_REFRESH_SHARE 3 /* a lease is refreshed every third of its TTL */
-#define FIRST_LOOK_MS 50
+#define FIRST_LOOK_MS       50
 
 static void chain_next(struct queue *queue);
 static void guarded_send(void *argument);
@@ -162,8 +162,8 @@ static void claim_done(void *argument, const struct error *error, const struct k
         /* It may have been applied: a repeat then loses to a row with our own incarnation, and has won. */
         queue_note(queue, &queue->kv_limit, "claiming the lease", error);
         lease->expired = true;
-        timer_set(queue->world->timers, &lease->timer, world_after(queue->world, chain_delay(queue, error)), claim_again,
-                  queue);
+        timer_set(queue->world->timers, &lease->timer, world_after(queue->world, chain_delay(queue, error)),
+                  claim_again, queue);
         return;
     }
     if (result->applied)
@@ -366,7 +366,8 @@ static void guarded_done(void *argument, const struct error *error, const struct
                   read_back, queue);
         return;
     }
-    if (!answer->precondition_failed && answer->count == 2 && answer->results[0].applied && answer->results[1].applied) {
+    if (!answer->precondition_failed && answer->count == 2 && answer->results[0].applied &&
+        answer->results[1].applied) {
         lease_written(queue, answer->results[0].version);
         write_landed(queue, answer->results[1].version);
         chain_next(queue);

@@ -14,7 +14,7 @@
 #include "common/memory.h"
 #include "worker/queue_internal.h"
 
-#define MANIFEST_SIZE_MAX 67108864u
+#define MANIFEST_SIZE_MAX   67108864u
 #define CHECKPOINT_SIZE_MAX 268435456u
 
 static void pointers_read(void *argument);
@@ -30,7 +30,8 @@ static void step_again(struct queue *queue, const char *what, const struct error
 {
     queue_note(queue, &queue->other_limit, what, error);
     timer_set(queue->world->timers, &queue->origin_timer,
-              world_after(queue->world, retry_delay(&queue->origin_retry, queue->world, error, RETRY_CAP_MS)), step, queue);
+              world_after(queue->world, retry_delay(&queue->origin_retry, queue->world, error, RETRY_CAP_MS)), step,
+              queue);
 }
 
 /* ---- the pointers ---- */
@@ -161,8 +162,7 @@ static void pointers_read(void *argument)
     struct queue *queue = argument;
     const char *keys[2] = {queue->intent_key, queue->committed_key};
     struct kv_operation get = {.kind = KV_GET_MANY, .keys = keys, .key_count = 2};
-    queue->origin_call =
-        queue->world->queen->operations->kv(queue->world->queen, &get, 1, 30000, pointers_done, queue);
+    queue->origin_call = queue->world->queen->operations->kv(queue->world->queen, &get, 1, 30000, pointers_done, queue);
 }
 
 void origin_begin(struct queue *queue)
@@ -196,8 +196,7 @@ static void manifest_get(struct queue *queue, const char *prefix, int64_t k, sto
         queue_stop(queue, "%s", error.message);
         return;
     }
-    queue->store_call =
-        queue->world->store->operations->get(queue->world->store, key, MANIFEST_SIZE_MAX, done, queue);
+    queue->store_call = queue->world->store->operations->get(queue->world->store, key, MANIFEST_SIZE_MAX, done, queue);
 }
 
 /* A missing key can answer 403 under a narrow policy: it counts as absent (spec 4.4). */
@@ -261,10 +260,13 @@ static void first_manifest_done(void *argument, const struct error *error, char 
     if (read && has_redo(queue) && manifest_is_intents(queue, &manifest))
         manifest_of_redo(queue, &manifest);
     else if (read && strcmp(manifest.sink, queue->host->settings->sink) != 0)
-        queue_stop(queue, "this prefix holds the lake of sink %s: two sinks never share bucket and prefix; set QUEEN_S3_PREFIX",
-                   manifest.sink);
+        queue_stop(
+            queue,
+            "this prefix holds the lake of sink %s: two sinks never share bucket and prefix; set QUEEN_S3_PREFIX",
+            manifest.sink);
     else
-        queue_stop(queue, "a lake is there but its pointer is gone: `queen-s3 recover` can rebuild it from the manifests");
+        queue_stop(queue,
+                   "a lake is there but its pointer is gone: `queen-s3 recover` can rebuild it from the manifests");
     if (read)
         manifest_free(&manifest);
     free(bytes);
@@ -432,8 +434,8 @@ static void checkpoint_get(void *argument)
         queue_stop(queue, "%s", error.message);
         return;
     }
-    queue->store_call = queue->world->store->operations->get(queue->world->store, key, CHECKPOINT_SIZE_MAX,
-                                                             checkpoint_got, queue);
+    queue->store_call =
+        queue->world->store->operations->get(queue->world->store, key, CHECKPOINT_SIZE_MAX, checkpoint_got, queue);
 }
 
 /* A checkpoint counts only if its tEnd is that of the manifest of its k (spec 3.4, 1). */
@@ -497,17 +499,16 @@ static void clock_done(void *argument, const struct error *error, const struct c
     queue->committed_k = 0;
     queue->committed_end = answer->safe_time.v;
     log_line(LOG_INFO, queue->name, "starts at %s (QUEEN_S3_START=latest)", text);
-    char *value = memory_format("{\"k\":0,\"tEnd\":\"%s\",\"manifest\":\"\",\"records\":0,\"bytes\":0,\"committedAtMs\":%" PRId64
-                                "}",
-                                text, queue->world->wall(queue->world).v);
+    char *value = memory_format(
+        "{\"k\":0,\"tEnd\":\"%s\",\"manifest\":\"\",\"records\":0,\"bytes\":0,\"committedAtMs\":%" PRId64 "}", text,
+        queue->world->wall(queue->world).v);
     guarded_start(queue, queue->committed_key, value, &queue->committed_document.version, origin_written);
 }
 
 static void clock_read(void *argument)
 {
     struct queue *queue = argument;
-    queue->origin_call =
-        queue->world->queen->operations->changed(queue->world->queen, NULL, 0, clock_done, queue);
+    queue->origin_call = queue->world->queen->operations->changed(queue->world->queen, NULL, 0, clock_done, queue);
 }
 
 /* ---- the engine ---- */

@@ -9,7 +9,7 @@
 #include "common/memory.h"
 #include "worker/queue_internal.h"
 
-#define FULL_EVERY 30
+#define FULL_EVERY     30
 #define STILL_EXTRA_MS 1000 /* beyond SAFE_GUARD: then a lease refresh moves a 2.x broker's safeTime (spec 3.3) */
 
 static void pass_page(void *argument, const struct error *error, struct broker_us safe_time, bool degraded,

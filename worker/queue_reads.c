@@ -12,12 +12,12 @@
 #include "common/memory.h"
 #include "worker/queue_internal.h"
 
-#define CALL_WEIGHT_MAX 33554432u  /* aimed at: half of the broker's own ceiling */
-#define CALL_RESERVE_MAX 75497472u /* the broker's ceiling and a segment (spec 1.2) */
-#define ENTRY_OVERHEAD 512
-#define PROBES_MAX 64
-#define PROBE_WEIGHT 16384
-#define HOLE_AGAIN_MS 3500 /* three times over at least 10 s (spec 3.8) */
+#define CALL_WEIGHT_MAX     33554432u /* aimed at: half of the broker's own ceiling */
+#define CALL_RESERVE_MAX    75497472u /* the broker's ceiling and a segment (spec 1.2) */
+#define ENTRY_OVERHEAD      512
+#define PROBES_MAX          64
+#define PROBE_WEIGHT        16384
+#define HOLE_AGAIN_MS       3500 /* three times over at least 10 s (spec 3.8) */
 #define RATIO_PERCENT_FIRST 400
 
 /* ---- partitions held back for a while ---- */
@@ -52,13 +52,12 @@ static void held_ready(void *argument)
 static void hold(struct queue *queue, const struct window_read *read, enum window_read_result why)
 {
     struct retry retry = {window_read_failures(read->partition) > 0 ? window_read_failures(read->partition) - 1 : 0};
-    int64_t delay =
-        why == WINDOW_READ_HOLE ? HOLE_AGAIN_MS : retry_delay(&retry, queue->world, NULL, RETRY_CAP_MS);
+    int64_t delay = why == WINDOW_READ_HOLE ? HOLE_AGAIN_MS : retry_delay(&retry, queue->world, NULL, RETRY_CAP_MS);
     if (why == WINDOW_READ_EMPTY) {
-        snprintf(queue->error, sizeof queue->error, "partition %.*s can't be read at offset %" PRId64, (int)read->name.size,
-                 read->name.bytes, read->offset);
-        log_limited(&queue->other_limit, queue->world->now(queue->world), LOG_WARN, queue->name, "%s; it is asked again",
-                    queue->error);
+        snprintf(queue->error, sizeof queue->error, "partition %.*s can't be read at offset %" PRId64,
+                 (int)read->name.size, read->name.bytes, read->offset);
+        log_limited(&queue->other_limit, queue->world->now(queue->world), LOG_WARN, queue->name,
+                    "%s; it is asked again", queue->error);
     }
     queue->held = memory_grow(queue->held, &queue->held_capacity, queue->held_count + 1, sizeof *queue->held);
     queue->held[queue->held_count++] = (struct held_partition){read->partition, world_after(queue->world, delay)};
@@ -75,7 +74,8 @@ static uint64_t read_weight(const struct queue *queue, const struct window_read 
     if (wanted > CALL_WEIGHT_MAX)
         wanted = CALL_WEIGHT_MAX;
     uint64_t unread = (uint64_t)read->unread;
-    uint64_t all = unread > UINT64_MAX / (queue->average_record + 1) / 2 ? UINT64_MAX / 2 : unread * queue->average_record;
+    uint64_t all =
+        unread > UINT64_MAX / (queue->average_record + 1) / 2 ? UINT64_MAX / 2 : unread * queue->average_record;
     return all < wanted ? all : wanted;
 }
 
@@ -258,10 +258,8 @@ static void call_send(struct queue *queue, struct read_call *call, size_t reserv
 {
     struct fetch_request_entry *entries = memory_new(call->count, sizeof *entries);
     for (size_t i = 0; i < call->count; i++)
-        entries[i] = (struct fetch_request_entry){{queue->name, queue->name_size},
-                                                  call->reads[i].name,
-                                                  call->reads[i].offset,
-                                                  call->max_bytes[i]};
+        entries[i] = (struct fetch_request_entry){
+            {queue->name, queue->name_size}, call->reads[i].name, call->reads[i].offset, call->max_bytes[i]};
     struct fetch_request request = {entries, call->count, queue->world->budget, reserved, call->alone};
     call->next = queue->reads;
     queue->reads = call;

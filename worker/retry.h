@@ -8,7 +8,7 @@
 #include "worker/world.h"
 
 #define RETRY_FIRST_MS 1000
-#define RETRY_CAP_MS 60000
+#define RETRY_CAP_MS   60000
 
 struct retry {
     uint32_t failures; /* in a row; zero it on success */

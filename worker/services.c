@@ -36,8 +36,7 @@ int services_open(struct services *services, struct reactor *reactor, const stru
     if (services->queen == NULL)
         return error->code;
     if (settings->file_root != NULL)
-        services->store =
-            file_store_create(reactor, settings->file_root, settings->bucket, observe, services, error);
+        services->store = file_store_create(reactor, settings->file_root, settings->bucket, observe, services, error);
     else
         services->store = s3_store_create(reactor, settings, observe, services, error);
     if (services->store != NULL)

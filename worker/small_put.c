@@ -47,8 +47,8 @@ static void put_done(void *argument, const struct error *error);
 static void put_send(void *argument)
 {
     struct small_put *put = argument;
-    put->call = put->world->store->operations->put(put->world->store, put->key, put->content_type, &put->body, put_done,
-                                                   put);
+    put->call =
+        put->world->store->operations->put(put->world->store, put->key, put->content_type, &put->body, put_done, put);
 }
 
 static void put_done(void *argument, const struct error *error)

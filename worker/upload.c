@@ -125,8 +125,8 @@ static void upload_end(struct upload *upload, const struct error *error)
 
 static void tell_failure(struct upload *upload, const struct error *error)
 {
-    log_limited(&upload->limit, upload->world->now(upload->world), LOG_WARN, upload->request.subject, "upload of %s: %s",
-                upload->key, error->message);
+    log_limited(&upload->limit, upload->world->now(upload->world), LOG_WARN, upload->request.subject,
+                "upload of %s: %s", upload->key, error->message);
     if (upload->request.failed != NULL)
         upload->request.failed(upload->request.argument, error);
 }
@@ -157,7 +157,8 @@ static bool step_failed(struct upload *upload, const struct error *error, void (
     }
     tell_failure(upload, error);
     timer_set(upload->world->timers, &upload->timer,
-              world_after(upload->world, retry_delay(&upload->retry, upload->world, error, RETRY_CAP_MS)), again, upload);
+              world_after(upload->world, retry_delay(&upload->retry, upload->world, error, RETRY_CAP_MS)), again,
+              upload);
     return true;
 }
 
@@ -170,9 +171,8 @@ static void put_again(void *argument)
     struct upload *upload = argument;
     struct object_body body = {upload->result.pieces, upload->result.piece_count, upload->result.bytes, {0}};
     memcpy(body.md5, upload->result.md5, sizeof body.md5);
-    upload->call = upload->world->store->operations->put(upload->world->store, upload->key,
-                                                         lake_content_type(&upload->request.shape), &body, put_done,
-                                                         upload);
+    upload->call = upload->world->store->operations->put(
+        upload->world->store, upload->key, lake_content_type(&upload->request.shape), &body, put_done, upload);
 }
 
 static void put_done(void *argument, const struct error *error)
@@ -310,8 +310,7 @@ static void head_done(void *argument, const struct error *error, const struct he
 static void head_send(void *argument)
 {
     struct upload *upload = argument;
-    upload->call =
-        upload->world->store->operations->head(upload->world->store, upload->key, head_done, upload);
+    upload->call = upload->world->store->operations->head(upload->world->store, upload->key, head_done, upload);
 }
 
 /* The store doesn't know the upload: it completed and the answer was lost, or somebody aborted it. */
@@ -382,12 +381,12 @@ static void upload_begin(struct upload *upload)
 {
     static const struct encode_handlers handlers = {part_ready, encode_done};
     struct error error;
-    upload->memory = (size_t)encode_memory(&upload->request.shape, upload->request.source->text_size,
-                                           upload->request.threshold);
+    upload->memory =
+        (size_t)encode_memory(&upload->request.shape, upload->request.source->text_size, upload->request.threshold);
     budget_force(upload->world->budget, upload->memory);
-    upload->job = upload->world->encoder->operations->start(upload->world->encoder, &upload->request.shape,
-                                                            upload->request.source, upload->request.threshold, &handlers,
-                                                            upload);
+    upload->job =
+        upload->world->encoder->operations->start(upload->world->encoder, &upload->request.shape,
+                                                  upload->request.source, upload->request.threshold, &handlers, upload);
     if (upload->job == NULL) {
         error_set(&error, QS_ERROR_NO_MEMORY, "no memory for encoding");
         upload_restart(upload, &error);

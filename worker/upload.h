@@ -14,8 +14,8 @@ struct upload_request {
     const char *subject; /* the queue's name, for log lines; stays */
     const char *key;
     struct window_shape shape;
-    struct run_source *source;            /* stays */
-    void (*rewind)(void *argument);       /* sets the source back to its beginning, for another attempt */
+    struct run_source *source;      /* stays */
+    void (*rewind)(void *argument); /* sets the source back to its beginning, for another attempt */
     uint64_t threshold;
     void (*failed)(void *argument, const struct error *error); /* told of each failure that will be retried */
     /* The object is up (error->code 0; result valid during the callback), or was refused. The upload is over and frees

@@ -235,7 +235,8 @@ int64_t spread_full_at(const struct window_engine *engine)
 
 /* ---- lost ranges ---- */
 
-void window_lose(struct window_engine *engine, struct partition *partition, int64_t from, int64_t to, bool previous_life)
+void window_lose(struct window_engine *engine, struct partition *partition, int64_t from, int64_t to,
+                 bool previous_life)
 {
     if (from > to)
         return;
@@ -271,8 +272,7 @@ void window_settle_gap(struct window_engine *engine, struct partition *partition
 void window_plan_return_lost(struct window_engine *engine, struct window_plan *plan)
 {
     for (size_t i = 0; i < plan->lost_count; i++) {
-        engine->lost =
-            memory_grow(engine->lost, &engine->lost_capacity, engine->lost_count + 1, sizeof *engine->lost);
+        engine->lost = memory_grow(engine->lost, &engine->lost_capacity, engine->lost_count + 1, sizeof *engine->lost);
         engine->lost[engine->lost_count++] = plan->lost[i];
         struct name name = {plan->lost[i].partition, plan->lost[i].partition_size};
         struct partition *partition = table_find(&engine->table, name);

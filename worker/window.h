@@ -42,19 +42,20 @@ void window_start_after(struct window_engine *engine, struct broker_us end);
 /* A window that an intent fixed: exactly [start, end), then on from end. */
 void window_start_redo(struct window_engine *engine, struct broker_us start, struct broker_us end);
 /* A checkpoint's entry (spec 2.4), id NULL where there is none. */
-void window_add_position(struct window_engine *engine, struct name name, int64_t position, const struct partition_id *id);
+void window_add_position(struct window_engine *engine, struct name name, int64_t position,
+                         const struct partition_id *id);
 /* Forget every position that was added: a checkpoint that turned out to be broken. */
 void window_clear_positions(struct window_engine *engine);
 
 /* ---- discovery ---- */
 
 struct window_pass {
-    bool full;           /* enumerates every partition */
-    uint32_t number;     /* of full passes, from 1 */
-    uint32_t begun;      /* the count of page calls when it began */
-    uint32_t call;       /* of the page under way */
+    bool full;       /* enumerates every partition */
+    uint32_t number; /* of full passes, from 1 */
+    uint32_t begun;  /* the count of page calls when it began */
+    uint32_t call;   /* of the page under way */
     bool has_page;
-    int64_t safe_time;   /* smallest of its pages so far */
+    int64_t safe_time; /* smallest of its pages so far */
 };
 
 /* Begins a pass. *since and *has_since say what to ask for: a pass without `since` is a full one whatever was asked. */
@@ -72,13 +73,13 @@ bool window_wants_full_pass(const struct window_engine *engine);
 
 struct window_read {
     struct partition *partition;
-    struct name name;    /* valid until the read is given back */
+    struct name name; /* valid until the read is given back */
     int64_t offset;
     uint32_t life;
-    bool probe;          /* a seek: the smallest answer will do */
-    bool largest;        /* came back empty before: as the first entry of its call, ask for the largest answer */
-    bool first;          /* set by the caller when it was the first entry, at the largest max_bytes */
-    int64_t unread;      /* records known to be unread; 0 for a probe */
+    bool probe;     /* a seek: the smallest answer will do */
+    bool largest;   /* came back empty before: as the first entry of its call, ask for the largest answer */
+    bool first;     /* set by the caller when it was the first entry, at the largest max_bytes */
+    int64_t unread; /* records known to be unread; 0 for a probe */
 };
 
 /* Takes the readable partition with the lowest frontier; false where nothing may be read now. Each read taken is given
@@ -86,10 +87,10 @@ struct window_read {
 bool window_next_read(struct window_engine *engine, struct window_read *read);
 /* Records of one extent are kept by retaining the block. */
 enum window_read_result {
-    WINDOW_READ_DONE,    /* nothing to be done about it */
-    WINDOW_READ_HOLE,    /* a hole: window_read_ready() after a while (spec 3.8: three times over at least 10 s) */
-    WINDOW_READ_EMPTY,   /* unreadable below its watermark though it was first and at the largest size: ready later */
-    WINDOW_READ_FAULT    /* a passing fault of this entry: ready later */
+    WINDOW_READ_DONE,  /* nothing to be done about it */
+    WINDOW_READ_HOLE,  /* a hole: window_read_ready() after a while (spec 3.8: three times over at least 10 s) */
+    WINDOW_READ_EMPTY, /* unreadable below its watermark though it was first and at the largest size: ready later */
+    WINDOW_READ_FAULT  /* a passing fault of this entry: ready later */
 };
 enum window_read_result window_read_done(struct window_engine *engine, const struct window_read *read,
                                          const struct fetch_entry *entry, struct block *block);
@@ -111,7 +112,7 @@ struct lost_range {
     int64_t from; /* inclusive */
     int64_t to;   /* inclusive */
     bool previous_life;
-    bool told;    /* for the caller: a log line was written */
+    bool told; /* for the caller: a log line was written */
 };
 
 struct window_plan {

@@ -15,7 +15,7 @@
 #include "worker/window.h"
 
 #define TIME_UNKNOWN INT64_MIN
-#define TIME_NONE INT64_MAX
+#define TIME_NONE    INT64_MAX
 
 enum heap_kind { HEAP_BLOCKING, HEAP_READY, HEAP_MERGE, HEAP_KINDS };
 
@@ -55,11 +55,11 @@ struct seek {
 
 /* The rare state of a partition that met trouble; most never have one. */
 struct trouble {
-    uint32_t failures;    /* reads in a row that brought nothing */
-    uint32_t hole_asked;  /* times a hole was asked for again */
-    bool suspect;         /* its bounds lie below its position: gone, created again, or a node that lags */
-    uint32_t suspect_call;/* the count of page calls when that was seen */
-    bool has_gap;         /* unreadable offsets whose next record isn't seen yet (spec 3.8) */
+    uint32_t failures;     /* reads in a row that brought nothing */
+    uint32_t hole_asked;   /* times a hole was asked for again */
+    bool suspect;          /* its bounds lie below its position: gone, created again, or a node that lags */
+    uint32_t suspect_call; /* the count of page calls when that was seen */
+    bool has_gap;          /* unreadable offsets whose next record isn't seen yet (spec 3.8) */
     int64_t gap_from;
     int64_t gap_to;
 };
@@ -71,10 +71,10 @@ struct partition {
     int64_t position;  /* the next offset to read */
     int64_t watermark; /* the largest that any answer gave for this life */
     int64_t log_start;
-    int64_t frontier;  /* while behind: a lower bound of the first unread ts; TIME_UNKNOWN until first read */
+    int64_t frontier; /* while behind: a lower bound of the first unread ts; TIME_UNKNOWN until first read */
     uint32_t life;
-    uint32_t moved;    /* the count of page calls when position or log start last moved */
-    uint32_t named;    /* the full pass that last named it */
+    uint32_t moved;                  /* the count of page calls when position or log start last moved */
+    uint32_t named;                  /* the full pass that last named it */
     uint32_t heap_index[HEAP_KINDS]; /* 1-based, 0: not in it */
     struct partition_id id;
     bool has_id;
@@ -132,7 +132,7 @@ struct window_engine {
     bool from_log_start;  /* nothing committed and START=earliest: new partitions begin at their log start */
     bool redo;
     int64_t redo_end;
-    int64_t safe_time;    /* of the last complete pass; TIME_UNKNOWN before */
+    int64_t safe_time; /* of the last complete pass; TIME_UNKNOWN before */
     uint32_t page_calls;
     uint32_t full_passes;
     bool wants_full;

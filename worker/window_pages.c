@@ -34,7 +34,8 @@ static void known_grow(struct window_engine *engine)
     free(old);
 }
 
-void window_add_position(struct window_engine *engine, struct name name, int64_t position, const struct partition_id *id)
+void window_add_position(struct window_engine *engine, struct name name, int64_t position,
+                         const struct partition_id *id)
 {
     if ((engine->known_count + 1) * 4 > engine->known_capacity * 3)
         known_grow(engine);
@@ -172,8 +173,8 @@ void partition_suspect(struct window_engine *engine, struct partition *partition
 {
     struct trouble *trouble = partition_trouble(partition);
     if (!trouble->suspect) {
-        engine->suspects =
-            memory_grow(engine->suspects, &engine->suspect_capacity, engine->suspect_count + 1, sizeof(struct partition *));
+        engine->suspects = memory_grow(engine->suspects, &engine->suspect_capacity, engine->suspect_count + 1,
+                                       sizeof(struct partition *));
         engine->suspects[engine->suspect_count++] = partition;
     }
     trouble->suspect = true;

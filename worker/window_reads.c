@@ -8,7 +8,7 @@
 #include "worker/window_internal.h"
 
 #define HOLE_ASKED_AGAIN 3
-#define READ_WEIGHT_MIN 65536
+#define READ_WEIGHT_MIN  65536
 
 /* ---- what to read ---- */
 
@@ -31,8 +31,9 @@ static int64_t read_limit(const struct window_engine *engine)
     else if (engine->previous_end == TIME_UNKNOWN)
         limit += unit;
     else
-        limit = lower(limit, lake_align_floor(engine->settings.align, (struct broker_us){engine->previous_end}).v + unit) +
-                unit;
+        limit =
+            lower(limit, lake_align_floor(engine->settings.align, (struct broker_us){engine->previous_end}).v + unit) +
+            unit;
     return lower(limit, spread_full_at(engine));
 }
 
@@ -123,7 +124,8 @@ static struct buffer *buffer_for(struct partition *partition)
     if (buffer == NULL)
         buffer = partition->buffer = memory_new(1, sizeof *buffer);
     if (buffer->head > 16 && buffer->head * 2 > buffer->count) {
-        memmove(buffer->extents, buffer->extents + buffer->head, (buffer->count - buffer->head) * sizeof *buffer->extents);
+        memmove(buffer->extents, buffer->extents + buffer->head,
+                (buffer->count - buffer->head) * sizeof *buffer->extents);
         buffer->counted -= buffer->head;
         buffer->count -= buffer->head;
         buffer->head = 0;

@@ -25,9 +25,9 @@
 
 #define REPORT_EVERY_MS 1000
 #define THRESHOLD_SHARE 8
-#define THRESHOLD_MIN 5242880u
-#define ENCODE_JOBS 2
-#define BIG_ALLOCATION 1048576 /* from here on memory goes back to the kernel when freed: blocks and parts */
+#define THRESHOLD_MIN   5242880u
+#define ENCODE_JOBS     2
+#define BIG_ALLOCATION  1048576 /* from here on memory goes back to the kernel when freed: blocks and parts */
 
 struct worker_seat {
     struct queue *queue;
@@ -166,8 +166,8 @@ static void report_due(void *argument)
     /* What the supervisor has not read yet would only grow: it gets the newest state once it reads again. */
     if (worker->outgoing.end == worker->outgoing.start)
         report_send(worker, true);
-    timer_set(worker->world.timers, &worker->report_timer, (struct mono_ms){world_now(&worker->world).v + REPORT_EVERY_MS},
-              report_due, worker);
+    timer_set(worker->world.timers, &worker->report_timer,
+              (struct mono_ms){world_now(&worker->world).v + REPORT_EVERY_MS}, report_due, worker);
 }
 
 /* ---- what queues ask of their host ---- */
@@ -328,25 +328,27 @@ static int worker_open(struct worker *worker, struct error *error)
     worker->world.store = worker->services.store;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     long each = settings->workers > 0 ? cores / (long)settings->workers : cores;
-    worker->world.encoder =
-        encode_thread_create(worker->reactor, ENCODE_JOBS, each < 1 ? 1 : each > 4 ? 4 : (int)each, error);
+    worker->world.encoder = encode_thread_create(worker->reactor, ENCODE_JOBS,
+                                                 each < 1   ? 1
+                                                 : each > 4 ? 4
+                                                            : (int)each,
+                                                 error);
     if (worker->world.encoder == NULL)
         return -1;
-    worker->host = (struct queue_host){.world = &worker->world,
-                                       .settings = settings,
-                                       .discovery = discovery_create(&worker->world),
-                                       .leases = lease_calls_create(&worker->world, third < 3000 ? third : 3000,
-                                                                    settings->lease_ttl_ms / 60 < 250
-                                                                        ? settings->lease_ttl_ms / 60
-                                                                        : 250),
-                                       .incarnation = worker->start->incarnation,
-                                       .previous_incarnation = worker->start->previous_incarnation,
-                                       .multipart_threshold = threshold_in_force(worker->start),
-                                       .changed = host_changed,
-                                       .committed = host_committed,
-                                       .drained = host_drained,
-                                       .relieve = host_relieve,
-                                       .argument = worker};
+    worker->host = (struct queue_host){
+        .world = &worker->world,
+        .settings = settings,
+        .discovery = discovery_create(&worker->world),
+        .leases = lease_calls_create(&worker->world, third < 3000 ? third : 3000,
+                                     settings->lease_ttl_ms / 60 < 250 ? settings->lease_ttl_ms / 60 : 250),
+        .incarnation = worker->start->incarnation,
+        .previous_incarnation = worker->start->previous_incarnation,
+        .multipart_threshold = threshold_in_force(worker->start),
+        .changed = host_changed,
+        .committed = host_committed,
+        .drained = host_drained,
+        .relieve = host_relieve,
+        .argument = worker};
     return 0;
 }
 

@@ -21,11 +21,11 @@ struct worker_start {
     const struct settings *settings;
     const struct worker_queue *queues;
     size_t queue_count;
-    int report_descriptor;       /* its end of the socket pair; non-blocking */
-    uint64_t budget_bytes;       /* its share, less what the process itself needs */
-    char incarnation[17];        /* 16 hex digits: the identity of its leases */
+    int report_descriptor;         /* its end of the socket pair; non-blocking */
+    uint64_t budget_bytes;         /* its share, less what the process itself needs */
+    char incarnation[17];          /* 16 hex digits: the identity of its leases */
     char previous_incarnation[17]; /* of the worker it replaces, whose lease rows it takes over; "" for none */
-    int supervisor_pid;          /* for a CRASH_AT point: the whole pool ends (4.1) */
+    int supervisor_pid;            /* for a CRASH_AT point: the whole pool ends (4.1) */
 };
 
 /* Runs until SIGTERM has drained every queue. Returns the exit code of the process: 0 drained, 2 configuration. The
