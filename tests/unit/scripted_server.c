@@ -38,7 +38,7 @@ struct received {
 };
 
 struct scripted_server {
-    const struct scripted_step *steps;
+    struct scripted_step *steps;
     size_t step_count;
     char url[64];
     int listener;
@@ -263,7 +263,9 @@ static struct scripted_server *server_start(const struct scripted_step *steps, s
     struct scripted_server *server = calloc(1, sizeof *server);
     insist(server != NULL, "calloc");
     signal(SIGPIPE, SIG_IGN); /* OpenSSL writes without MSG_NOSIGNAL */
-    server->steps = steps;
+    server->steps = calloc(count > 0 ? count : 1, sizeof *steps);
+    insist(server->steps != NULL, "calloc");
+    memcpy(server->steps, steps, count * sizeof *steps);
     server->step_count = count;
     server->tls = tls;
     pthread_mutex_init(&server->lock, NULL);
@@ -407,6 +409,7 @@ void scripted_server_stop(struct scripted_server *server)
     if (server->ca_file[0] != '\0') {
         unlink(server->ca_file);
     }
+    free(server->steps);
     pthread_cond_destroy(&server->released);
     pthread_mutex_destroy(&server->lock);
     free(server);

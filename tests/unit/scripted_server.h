@@ -37,7 +37,7 @@ struct scripted_request {
 
 struct scripted_server;
 
-/* steps must outlive the server. After the last one it answers 500 "the script is over". */
+/* The steps are copied, what they point to must outlive the server. After the last one it answers 500 "the script is over". */
 struct scripted_server *scripted_server_start(const struct scripted_step *steps, size_t count);
 /* Over TLS with a certificate for 127.0.0.1 of its own making, which scripted_server_ca_file() names. */
 struct scripted_server *scripted_server_start_tls(const struct scripted_step *steps, size_t count);
