@@ -79,7 +79,8 @@ struct file_store {
     struct store_call *current;
     struct call_list done;
     bool stopping;
-    bool *gone; /* set when a callback destroys the store */
+    bool delivering; /* a callback is running: it may destroy the store, which then goes once it returns */
+    bool gone;
 };
 
 static void list_append(struct call_list *list, struct store_call *call)
@@ -286,6 +287,8 @@ static struct store_call *take_done(struct file_store *store)
     return call;
 }
 
+static void free_store(struct file_store *store);
+
 /* One at a time, since a callback may cancel the next. A callback's own new calls come back through the eventfd: those
  * done meanwhile are told too, and never more than the disk has done. */
 static void deliver(void *argument, short events)
@@ -297,9 +300,8 @@ static void deliver(void *argument, short events)
     if (read(store->wake, &count, sizeof count) != (ssize_t)sizeof count) {
         return;
     }
-    bool gone = false;
-    store->gone = &gone;
-    while (!gone && count-- > 0) {
+    store->delivering = true;
+    while (!store->gone && count-- > 0) {
         struct store_call *call = take_done(store);
         if (call == NULL) {
             break;
@@ -314,8 +316,9 @@ static void deliver(void *argument, short events)
         tell(call);
         free_call(call);
     }
-    if (!gone) {
-        store->gone = NULL;
+    store->delivering = false;
+    if (store->gone) {
+        free_store(store);
     }
 }
 
@@ -471,9 +474,6 @@ static void free_list(struct call_list *list)
 
 static void free_store(struct file_store *store)
 {
-    if (store->gone != NULL) {
-        *store->gone = true;
-    }
     free_list(&store->queued);
     free_list(&store->done);
     if (store->wake >= 0) {
@@ -499,7 +499,10 @@ static void file_destroy(struct object_store *object_store)
     pthread_mutex_unlock(&store->lock);
     pthread_join(store->thread, NULL);
     reactor_watch(store->reactor, store->wake, 0, NULL, NULL);
-    free_store(store);
+    store->gone = true;
+    if (!store->delivering) {
+        free_store(store);
+    }
 }
 
 static const struct object_store_operations operations = {.put = file_put,
