@@ -1,0 +1,56 @@
+/*
+ * See health.h. A queue is late by its age alone, whatever the reason and whoever is at fault: its worker down, a bucket
+ * that refuses, a lease lost. Only one that another instance has had all along is that instance's to answer for.
+ */
+#include "supervisor/health.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+#define LEAST_LIMIT_MS 30000
+
+int64_t health_limit_ms(int64_t max_window_ms, int64_t lease_ttl_ms)
+{
+    int64_t limit = 3 * max_window_ms;
+
+    limit = limit < LEAST_LIMIT_MS ? LEAST_LIMIT_MS : limit;
+    return limit < lease_ttl_ms ? lease_ttl_ms : limit;
+}
+
+static int64_t age_ms(const struct collected_queue *queue, struct mono_ms now)
+{
+    return now.v - (queue->fresh.v > queue->assigned.v ? queue->fresh.v : queue->assigned.v);
+}
+
+static const struct collected_queue *first_late(const struct collect *collect, int64_t limit_ms, struct mono_ms now)
+{
+    const struct collected_queue *first = NULL;
+
+    for (size_t i = 0; i < collect->queue_count; i++) {
+        const struct collected_queue *queue = &collect->queues[i];
+
+        if (!queue->standby && age_ms(queue, now) > limit_ms &&
+            (first == NULL || strcmp(queue->name, first->name) < 0)) {
+            first = queue;
+        }
+    }
+    return first;
+}
+
+int health_answer(const struct collect *collect, int64_t limit_ms, struct mono_ms now, char **body)
+{
+    const struct collected_queue *late = first_late(collect, limit_ms, now);
+    cJSON *answer = cJSON_CreateObject();
+
+    (void)cJSON_AddBoolToObject(answer, "ok", late == NULL);
+    if (late == NULL) {
+        (void)cJSON_AddNumberToObject(answer, "queues", (double)collect->queue_count);
+    } else {
+        (void)cJSON_AddStringToObject(answer, "queue", late->name);
+        (void)cJSON_AddNumberToObject(answer, "staleMs", (double)age_ms(late, now));
+        (void)cJSON_AddNumberToObject(answer, "limitMs", (double)limit_ms);
+    }
+    *body = cJSON_PrintUnformatted(answer);
+    cJSON_Delete(answer);
+    return late == NULL ? 200 : 503;
+}

@@ -1,0 +1,15 @@
+/*
+ * `/healthz` (spec 3.11): green while every queue ships what it can read.
+ */
+#ifndef SUPERVISOR_HEALTH_H
+#define SUPERVISOR_HEALTH_H
+
+#include "supervisor/collect.h"
+
+/* max(3 × MAX_WINDOW_MS, 30 s, LEASE_TTL_MS) */
+int64_t health_limit_ms(int64_t max_window_ms, int64_t lease_ttl_ms);
+
+/* Returns the HTTP status, 200 or 503, and its body (malloc; NULL if out of memory). */
+int health_answer(const struct collect *collect, int64_t limit_ms, struct mono_ms now, char **body);
+
+#endif

@@ -1,0 +1,416 @@
+/*
+ * See loop.h. Signals stay blocked from the first line to the last and are read from a descriptor like everything else,
+ * so none can come at a bad moment, and a fork finds them blocked (spec 4.2). Nothing here waits but the one poll().
+ *
+ * Boot (spec 3.2): listener, then the probe in a child, then workers; `/healthz` answers all the while. With `*` the
+ * probe child brings the list of queues, then and again every ten discovery intervals.
+ */
+#include "supervisor/loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/memory.h"
+#include "supervisor/exposition.h"
+#include "supervisor/health.h"
+#include "supervisor/listener.h"
+
+#define EXIT_LISTEN        1
+#define EXIT_CONFIGURATION 2
+#define EXIT_SIGNAL        128
+#define GRACE_MARGIN_MS    1000 /* between the last SIGKILL and the end of the grace */
+#define GRACE_LEAST_MS     100
+#define REAP_LIMIT_MS      500 /* what SIGKILL may take; a process that the kernel can't end is left to it */
+#define LISTING_INTERVALS  10
+#define LISTING_LEAST_MS   1000
+#define POLL_SIGNALS       0
+#define POLL_LISTENER      1
+#define POLL_PROBE         2
+#define POLL_FIRST_WORKER  3
+
+enum phase {
+    PHASE_PROBING,
+    PHASE_RUNNING,
+    PHASE_DRAINING, /* workers were told to stop */
+    PHASE_KILLING   /* and were killed */
+};
+
+struct supervisor {
+    const struct settings *settings;
+    const struct supervisor_hooks *hooks;
+    struct collect collect;
+    struct workers workers;
+    struct listener *listener;
+    struct probe probe;
+    struct pollfd *watched;
+    int signals;
+    bool signalled; /* a stop signal came: the next one kills */
+    enum phase phase;
+    bool finished;
+    int exit_code;
+    struct mono_ms deadline; /* of the phase, while draining or killing */
+    struct mono_ms listing;  /* the next one, with `*` */
+};
+
+/* ---- stopping ---- */
+
+static void begin_killing(struct supervisor *supervisor, struct mono_ms now)
+{
+    supervisor->phase = PHASE_KILLING;
+    supervisor->deadline.v = now.v + REAP_LIMIT_MS;
+    workers_kill(&supervisor->workers, now);
+}
+
+static void begin_stop(struct supervisor *supervisor, int exit_code, struct mono_ms now)
+{
+    int64_t grace = supervisor->settings->shutdown_grace_ms - GRACE_MARGIN_MS;
+
+    supervisor->phase = PHASE_DRAINING;
+    supervisor->exit_code = exit_code;
+    supervisor->deadline.v = now.v + (grace < GRACE_LEAST_MS ? GRACE_LEAST_MS : grace);
+    probe_kill(&supervisor->probe);
+    workers_stop(&supervisor->workers, now);
+}
+
+static void take_stop_signal(struct supervisor *supervisor, int number, struct mono_ms now)
+{
+    const char *name = number == SIGINT ? "SIGINT" : "SIGTERM";
+
+    if (!supervisor->signalled) {
+        supervisor->signalled = true;
+        log_line(LOG_INFO, NULL, "%s: stopping", name);
+        if (supervisor->phase <= PHASE_RUNNING) {
+            begin_stop(supervisor, EXIT_SUCCESS, now);
+        }
+    } else {
+        log_line(LOG_WARN, NULL, "%s again: killing what is left", name);
+        supervisor->exit_code = EXIT_SIGNAL + number;
+        begin_killing(supervisor, now);
+    }
+}
+
+/* Moves the stop on where its time has come or all workers are gone. */
+static void advance_stop(struct supervisor *supervisor, struct mono_ms now)
+{
+    if (supervisor->workers.refused && supervisor->phase <= PHASE_RUNNING) {
+        log_line(LOG_ERROR, NULL, "a worker refuses its configuration: stopping");
+        begin_stop(supervisor, EXIT_CONFIGURATION, now);
+    }
+    if (supervisor->phase <= PHASE_RUNNING) {
+        return;
+    }
+    if (workers_all_down(&supervisor->workers) && supervisor->probe.pid == 0) {
+        supervisor->finished = true;
+    } else if (supervisor->deadline.v <= now.v && supervisor->phase == PHASE_DRAINING) {
+        log_line(LOG_WARN, NULL, "the grace of the stop is over: killing what is left");
+        begin_killing(supervisor, now);
+    } else if (supervisor->deadline.v <= now.v) {
+        supervisor->finished = true;
+    }
+    if (supervisor->finished) {
+        workers_name_undone(&supervisor->workers);
+    }
+}
+
+/* ---- probes and listings ---- */
+
+static void start_probe(struct supervisor *supervisor, struct mono_ms now)
+{
+    bool boot = supervisor->phase == PHASE_PROBING;
+    int64_t interval = LISTING_INTERVALS * supervisor->settings->discovery_interval_ms;
+    struct error error;
+
+    supervisor->listing.v = now.v + (interval < LISTING_LEAST_MS ? LISTING_LEAST_MS : interval);
+    if (probe_start(&supervisor->probe, supervisor->settings, supervisor->hooks->ask,
+                    boot ? supervisor->hooks->clean : NULL, now, &error) == 0) {
+        return;
+    }
+    if (boot) {
+        (void)fprintf(stderr, "queen-s3: the probes could not be started: %s\n", error.message);
+        supervisor->exit_code = PROBE_FAILED;
+        supervisor->finished = true;
+    } else {
+        log_line(LOG_WARN, NULL, "the queues could not be listed: %s", error.message);
+    }
+}
+
+static void assign_listed(struct supervisor *supervisor, char *const *names, size_t count, bool boot,
+                          struct mono_ms now)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!collect_has_queue(&supervisor->collect, names[i])) {
+            workers_assign(&supervisor->workers, names[i], !boot, now);
+            if (!boot) {
+                log_line(LOG_INFO, names[i], "a new queue, read from its log start");
+            }
+        }
+    }
+    workers_start_new(&supervisor->workers, now);
+}
+
+static void take_probe_result(struct supervisor *supervisor, const struct probe_result *result, struct mono_ms now)
+{
+    const struct settings *settings = supervisor->settings;
+    bool boot = supervisor->phase == PHASE_PROBING;
+
+    if (supervisor->phase > PHASE_RUNNING) {
+        return;
+    }
+    if (result->code != 0 && boot) {
+        (void)fprintf(stderr, "queen-s3: %s\n", result->message);
+        supervisor->exit_code = result->code;
+        supervisor->finished = true;
+        return;
+    }
+    if (result->code != 0) {
+        log_line(LOG_WARN, NULL, "the queues could not be listed: %s", result->message);
+        return;
+    }
+    supervisor->phase = PHASE_RUNNING;
+    if (settings->all_queues) {
+        assign_listed(supervisor, result->names, result->count, boot, now);
+    } else {
+        assign_listed(supervisor, settings->queues, settings->queue_count, true, now);
+    }
+    if (supervisor->collect.queue_count == 0 && boot) {
+        log_line(LOG_INFO, NULL, "no queue yet: waiting for the first");
+    }
+}
+
+static void tick_probe(struct supervisor *supervisor, struct mono_ms now)
+{
+    if (supervisor->probe.pid > 0) {
+        if (supervisor->probe.deadline.v <= now.v) {
+            probe_kill(&supervisor->probe);
+        }
+    } else if (supervisor->phase == PHASE_RUNNING && supervisor->settings->all_queues &&
+               supervisor->listing.v <= now.v) {
+        start_probe(supervisor, now);
+    }
+}
+
+/* ---- one turn ---- */
+
+/* Whatever has ended: also orphans of others, where this process is a container's first. */
+static void reap(struct supervisor *supervisor, struct mono_ms now)
+{
+    struct rusage usage;
+    int wait_status = 0;
+    pid_t pid;
+
+    while ((pid = wait4(-1, &wait_status, WNOHANG, &usage)) > 0) {
+        if (pid == supervisor->probe.pid) {
+            struct probe_result result;
+
+            probe_finish(&supervisor->probe, wait_status, &result);
+            take_probe_result(supervisor, &result, now);
+            probe_result_free(&result);
+        } else {
+            (void)workers_reaped(&supervisor->workers, pid, wait_status, &usage, now);
+        }
+    }
+}
+
+static void read_signals(struct supervisor *supervisor, struct mono_ms now)
+{
+    struct signalfd_siginfo information;
+
+    while (read(supervisor->signals, &information, sizeof information) == (ssize_t)sizeof information) {
+        int number = (int)information.ssi_signo;
+
+        if (number == SIGCHLD) {
+            reap(supervisor, now);
+        } else if (number == SIGTERM || number == SIGINT) {
+            take_stop_signal(supervisor, number, now);
+        } else {
+            log_line(LOG_WARN, NULL, "signal %d: not supported by this version", number);
+        }
+    }
+}
+
+static void sooner(int64_t *wait, int64_t other)
+{
+    other = other < 0 ? 0 : other;
+    if (*wait < 0 || other < *wait) {
+        *wait = other;
+    }
+}
+
+static int wait_ms(const struct supervisor *supervisor, struct mono_ms now)
+{
+    int64_t wait = listener_timeout_ms(supervisor->listener);
+    struct mono_ms deadline = {0};
+
+    if (workers_deadline(&supervisor->workers, &deadline)) {
+        sooner(&wait, deadline.v - now.v);
+    }
+    if (supervisor->phase > PHASE_RUNNING) {
+        sooner(&wait, supervisor->deadline.v - now.v);
+    } else if (supervisor->probe.pid > 0) {
+        sooner(&wait, supervisor->probe.deadline.v - now.v);
+    } else if (supervisor->phase == PHASE_RUNNING && supervisor->settings->all_queues) {
+        sooner(&wait, supervisor->listing.v - now.v);
+    }
+    return wait > INT32_MAX ? INT32_MAX : (int)wait;
+}
+
+static size_t watch(struct supervisor *supervisor)
+{
+    struct pollfd *watched = supervisor->watched;
+
+    watched[POLL_SIGNALS] = (struct pollfd){.fd = supervisor->signals, .events = POLLIN};
+    watched[POLL_LISTENER] = (struct pollfd){.fd = listener_descriptor(supervisor->listener), .events = POLLIN};
+    watched[POLL_PROBE] = (struct pollfd){.fd = supervisor->probe.descriptor, .events = POLLIN};
+    for (size_t i = 0; i < supervisor->workers.count; i++) {
+        const struct worker *worker = &supervisor->workers.list[i];
+        bool pending = worker->out.start < worker->out.end;
+
+        watched[POLL_FIRST_WORKER + i] =
+            (struct pollfd){.fd = worker->descriptor, .events = (short)(POLLIN | (pending ? POLLOUT : 0))};
+    }
+    return POLL_FIRST_WORKER + supervisor->workers.count;
+}
+
+/* Reports come before deadlines: where the supervisor itself was held up, no worker is to be called silent for it. */
+static void turn(struct supervisor *supervisor)
+{
+    size_t count = watch(supervisor);
+    int ready = poll(supervisor->watched, count, wait_ms(supervisor, clock_mono()));
+    struct mono_ms now = clock_mono();
+
+    for (size_t i = POLL_FIRST_WORKER; ready > 0 && i < count; i++) {
+        if ((supervisor->watched[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
+            workers_read(&supervisor->workers, i - POLL_FIRST_WORKER, now);
+        }
+        if ((supervisor->watched[i].revents & POLLOUT) != 0) {
+            workers_write(&supervisor->workers, i - POLL_FIRST_WORKER);
+        }
+    }
+    if (ready > 0 && supervisor->watched[POLL_PROBE].revents != 0) {
+        (void)probe_read(&supervisor->probe);
+    }
+    if (ready > 0 && supervisor->watched[POLL_SIGNALS].revents != 0) {
+        read_signals(supervisor, now);
+    }
+    listener_run(supervisor->listener);
+    workers_tick(&supervisor->workers, now);
+    tick_probe(supervisor, now);
+    advance_stop(supervisor, now);
+}
+
+/* ---- the endpoint ---- */
+
+static char *write_metrics(struct supervisor *supervisor)
+{
+    struct exposition_worker *workers = memory_new(supervisor->workers.count + 1, sizeof *workers);
+    struct exposition exposition = {
+        .collect = &supervisor->collect,
+        .workers = workers,
+        .worker_count = supervisor->workers.count,
+        .version = QUEEN_S3_VERSION,
+        .format = setting_format_name(supervisor->settings->format),
+        .now = clock_mono(),
+        .wall = clock_wall(),
+    };
+    char *text;
+
+    workers_describe(&supervisor->workers, workers);
+    text = exposition_write(&exposition);
+    free(workers);
+    return text;
+}
+
+static bool route(void *argument, const char *path, struct listener_answer *answer)
+{
+    struct supervisor *supervisor = argument;
+    const struct settings *settings = supervisor->settings;
+
+    if (strcmp(path, "/healthz") == 0) {
+        int64_t limit = health_limit_ms(settings->max_window_ms, settings->lease_ttl_ms);
+
+        answer->content_type = "application/json";
+        answer->status = health_answer(&supervisor->collect, limit, clock_mono(), &answer->body);
+        return true;
+    }
+    if (strcmp(path, "/metrics") == 0) {
+        answer->content_type = EXPOSITION_CONTENT_TYPE;
+        answer->status = 200;
+        answer->body = write_metrics(supervisor);
+        return true;
+    }
+    return false;
+}
+
+/* ---- begin and end ---- */
+
+static int open_signals(void)
+{
+    static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD};
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
+        (void)signal(taken[i], SIG_DFL); /* a parent may have left them ignored; SIGCHLD then reaps by itself */
+        (void)sigaddset(&set, taken[i]);
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+static int run(struct supervisor *supervisor)
+{
+    const struct settings *settings = supervisor->settings;
+    struct error error;
+
+    supervisor->signals = open_signals();
+    if (supervisor->signals < 0) {
+        (void)fprintf(stderr, "queen-s3: signalfd: %s\n", strerror(errno)); // NOLINT(concurrency-mt-unsafe)
+        return EXIT_LISTEN;
+    }
+    supervisor->listener = listener_create(settings->listen_host, settings->listen_port, route, supervisor, &error);
+    if (supervisor->listener == NULL) {
+        (void)fprintf(stderr, "queen-s3: %s\n", error.message);
+        return EXIT_LISTEN;
+    }
+    log_line(LOG_INFO, NULL, "listening on %s:%u", settings->listen_host, listener_port(supervisor->listener));
+    start_probe(supervisor, clock_mono());
+    while (!supervisor->finished) {
+        turn(supervisor);
+    }
+    return supervisor->exit_code;
+}
+
+int supervisor_run(const struct settings *settings, const struct supervisor_hooks *hooks)
+{
+    size_t limit = (size_t)settings->workers;
+    struct supervisor supervisor = {.settings = settings, .hooks = hooks, .signals = -1};
+    int exit_code;
+
+    if (!settings->all_queues && settings->queue_count < limit) {
+        limit = settings->queue_count;
+    }
+    collect_init(&supervisor.collect, limit);
+    workers_init(&supervisor.workers, settings, limit, hooks->run, &supervisor.collect);
+    probe_init(&supervisor.probe);
+    supervisor.watched = memory_new(POLL_FIRST_WORKER + limit, sizeof *supervisor.watched);
+    exit_code = run(&supervisor);
+    probe_kill(&supervisor.probe);
+    listener_destroy(supervisor.listener);
+    workers_free(&supervisor.workers);
+    collect_free(&supervisor.collect);
+    free(supervisor.probe.bytes);
+    free(supervisor.watched);
+    if (supervisor.signals >= 0) {
+        (void)close(supervisor.signals);
+    }
+    return exit_code;
+}

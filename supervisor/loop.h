@@ -1,0 +1,22 @@
+/*
+ * The supervisor (spec 4.1): boot, one loop over signals, workers, probe and listener, and the stop.
+ */
+#ifndef SUPERVISOR_LOOP_H
+#define SUPERVISOR_LOOP_H
+
+#include "common/settings.h"
+#include "supervisor/probe.h"
+#include "supervisor/workers.h"
+
+/* What runs in the children: the program gives the worker's own, tests give others. */
+struct supervisor_hooks {
+    worker_function *run;
+    probe_function *ask;
+    probe_clean_function *clean;
+};
+
+/* Returns the exit code of the process (spec 3.2, 4.2); what failed has been said on stderr. To be called once, from a
+ * process that has one thread: it takes over signals for good. */
+int supervisor_run(const struct settings *settings, const struct supervisor_hooks *hooks);
+
+#endif

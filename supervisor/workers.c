@@ -1,0 +1,431 @@
+/*
+ * See workers.h. A worker's socket is read to its end before its totals are folded in, and it is known to be dead only
+ * once it is reaped: what the kernel still holds of its last words is whole by then.
+ */
+#include "supervisor/workers.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/memory.h"
+#include "supervisor/child.h"
+#include "supervisor/proc.h"
+#include "supervisor/shard.h"
+
+#define EXIT_CONFIGURATION 2
+#define TITLE_SIZE         4096
+
+static size_t number_of(const struct workers *workers, const struct worker *worker)
+{
+    return (size_t)(worker - workers->list);
+}
+
+void workers_init(struct workers *workers, const struct settings *settings, size_t limit, worker_function *run,
+                  struct collect *collect)
+{
+    *workers = (struct workers){.limit = limit, .settings = settings, .run = run, .collect = collect};
+    workers->list = memory_new(limit + 1, sizeof *workers->list);
+}
+
+static void close_socket(struct worker *worker)
+{
+    if (worker->descriptor >= 0) {
+        (void)close(worker->descriptor);
+        worker->descriptor = -1;
+    }
+    report_buffer_free(&worker->in);
+    report_buffer_free(&worker->out);
+}
+
+void workers_free(struct workers *workers)
+{
+    for (size_t i = 0; i < workers->count; i++) {
+        close_socket(&workers->list[i]);
+    }
+    free(workers->list);
+    *workers = (struct workers){0};
+}
+
+/* ---- a process begins ---- */
+
+static void make_incarnation(char incarnation[17])
+{
+    unsigned char bytes[8];
+
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) {
+        fputs("queen-s3: the kernel gives no random bytes\n", stderr);
+        exit(EXIT_FAILURE);
+    }
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        (void)snprintf(incarnation + 2 * i, 3, "%02x", bytes[i]);
+    }
+}
+
+/* `queen-s3: worker 0 [orders,clicks]` */
+static void make_title(const struct workers *workers, size_t number, char title[TITLE_SIZE])
+{
+    size_t size = (size_t)snprintf(title, TITLE_SIZE, "queen-s3: worker %zu [", number);
+    const char *separator = "";
+
+    for (size_t i = 0; i < workers->collect->queue_count && size < TITLE_SIZE; i++) {
+        const struct collected_queue *queue = &workers->collect->queues[i];
+
+        if (queue->worker == number) {
+            size += (size_t)snprintf(title + size, TITLE_SIZE - size, "%s%s", separator, queue->name);
+            separator = ",";
+        }
+    }
+    if (size < TITLE_SIZE - 1) {
+        (void)snprintf(title + size, TITLE_SIZE - size, "]");
+    }
+}
+
+struct errand {
+    struct worker_start start;
+    worker_function *run;
+};
+
+/* In the child. */
+static int run_errand(void *argument)
+{
+    const struct errand *errand = argument;
+
+    return errand->run(&errand->start);
+}
+
+static struct worker_queue *list_queues(const struct workers *workers, size_t number)
+{
+    struct worker_queue *list = memory_new(workers->list[number].queue_count + 1, sizeof *list);
+    size_t count = 0;
+
+    for (size_t i = 0; i < workers->collect->queue_count; i++) {
+        const struct collected_queue *queue = &workers->collect->queues[i];
+
+        if (queue->worker == number) {
+            list[count++] = (struct worker_queue){queue->name, (uint32_t)i, queue->from_log_start};
+        }
+    }
+    return list;
+}
+
+static uint64_t share_of(const struct workers *workers, const struct worker *worker)
+{
+    return shard_budget((uint64_t)workers->settings->memory_bytes, workers->count, worker->queue_count,
+                        workers->collect->queue_count);
+}
+
+/* Forks with the socket pair given; the pid or a negative enum qs_error. */
+static pid_t fork_worker(struct workers *workers, struct worker *worker, int their_end, struct error *error)
+{
+    size_t number = number_of(workers, worker);
+    struct worker_queue *queues = list_queues(workers, number);
+    struct errand errand = {.run = workers->run};
+    char title[TITLE_SIZE];
+    struct child_options options = {.own_group = true, .keep = their_end, .title = title};
+    pid_t pid;
+
+    worker->share = share_of(workers, worker);
+    errand.start = (struct worker_start){
+        .settings = workers->settings,
+        .queues = queues,
+        .queue_count = worker->queue_count,
+        .report_descriptor = their_end,
+        .budget_bytes = worker->share,
+        .supervisor_pid = (int)getpid(),
+    };
+    memcpy(errand.start.incarnation, worker->incarnation, sizeof worker->incarnation);
+    memcpy(errand.start.previous_incarnation, worker->previous, sizeof worker->previous);
+    make_title(workers, number, title);
+    pid = child_fork(&options, run_errand, &errand, error);
+    free(queues);
+    return pid;
+}
+
+static int start_process(struct workers *workers, struct worker *worker, struct error *error)
+{
+    int ends[2];
+    pid_t pid;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
+        return error_set_errno(error, "socketpair");
+    }
+    /* A life that never spoke may not have had its predecessor's lease rows yet: they stay the ones to take over. */
+    if (worker->reported) {
+        memcpy(worker->previous, worker->incarnation, sizeof worker->previous);
+    }
+    make_incarnation(worker->incarnation);
+    worker->reported = false;
+    worker->drained = false;
+    pid = fork_worker(workers, worker, ends[1], error);
+    (void)close(ends[1]);
+    if (pid < 0) {
+        (void)close(ends[0]);
+        return (int)pid;
+    }
+    worker->pid = pid;
+    worker->descriptor = ends[0];
+    worker->cpu_seen = 0;
+    log_line(LOG_INFO, NULL, "worker %zu: started, pid %d, %zu queue%s", number_of(workers, worker), (int)pid,
+             worker->queue_count, worker->queue_count == 1 ? "" : "s");
+    return 0;
+}
+
+/* ---- events and actions ---- */
+
+static void take(struct workers *workers, struct worker *worker, enum pool_event event, struct mono_ms now)
+{
+    size_t number = number_of(workers, worker);
+    enum pool_state before = worker->life.state;
+    unsigned actions = pool_take(&worker->life, event, now);
+    struct error error;
+
+    if (before != worker->life.state && worker->life.state == POOL_SILENT) {
+        log_line(LOG_WARN, NULL, "worker %zu: silent for %d s", number, POOL_SILENCE_MS / 1000);
+    }
+    if ((actions & POOL_TERMINATE) != 0) {
+        child_signal_group(worker->pid, SIGTERM);
+    }
+    if ((actions & POOL_SLAY) != 0) {
+        log_line(LOG_WARN, NULL, "worker %zu: killed%s", number, event == POOL_HANG ? ", it hangs" : "");
+        child_signal_group(worker->pid, SIGKILL);
+    }
+    if ((actions & POOL_GIVE_UP) != 0) {
+        workers->refused = true;
+    }
+    if ((actions & POOL_FORK) != 0 && start_process(workers, worker, &error) != 0) {
+        (void)pool_take(&worker->life, POOL_EXIT, now);
+        log_line(LOG_ERROR, NULL, "worker %zu: not started: %s; again in %lld ms", number, error.message,
+                 (long long)worker->life.backoff_ms);
+    }
+}
+
+static void log_end(const struct worker *worker, size_t number, int wait_status)
+{
+    bool restarts = worker->life.state == POOL_BACKOFF;
+    enum log_level level = worker->life.state == POOL_DOWN && worker->drained ? LOG_INFO : LOG_WARN;
+    char after[64] = "";
+
+    if (restarts) {
+        (void)snprintf(after, sizeof after, "; started again in %lld s", (long long)(worker->life.backoff_ms / 1000));
+    }
+    if (WIFSIGNALED(wait_status)) {
+        log_line(level, NULL, "worker %zu: ended by signal %d%s", number, WTERMSIG(wait_status), after);
+    } else {
+        log_line(level, NULL, "worker %zu: exit %d%s", number, WEXITSTATUS(wait_status), after);
+    }
+}
+
+bool workers_reaped(struct workers *workers, pid_t pid, int wait_status, const struct rusage *usage, struct mono_ms now)
+{
+    for (size_t i = 0; i < workers->count; i++) {
+        struct worker *worker = &workers->list[i];
+        bool refused = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == EXIT_CONFIGURATION;
+
+        if (worker->pid != pid) {
+            continue;
+        }
+        workers_read(workers, i, now);
+        close_socket(worker);
+        collect_fold(workers->collect, i);
+        worker->pid = 0;
+        proc_add_usage(usage, worker->cpu_seen, &worker->cpu_past);
+        worker->cpu_seen = 0;
+        worker->drained = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+        take(workers, worker, refused ? POOL_REFUSE : POOL_EXIT, now);
+        log_end(worker, i, wait_status);
+        return true;
+    }
+    return false;
+}
+
+void workers_tick(struct workers *workers, struct mono_ms now)
+{
+    for (size_t i = 0; i < workers->count; i++) {
+        enum pool_event event;
+
+        if (pool_due(&workers->list[i].life, now, &event)) {
+            take(workers, &workers->list[i], event, now);
+        }
+    }
+}
+
+bool workers_deadline(const struct workers *workers, struct mono_ms *deadline)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < workers->count; i++) {
+        struct mono_ms own = {0};
+
+        if (pool_deadline(&workers->list[i].life, &own) && (!any || own.v < deadline->v)) {
+            *deadline = own;
+            any = true;
+        }
+    }
+    return any;
+}
+
+void workers_stop(struct workers *workers, struct mono_ms now)
+{
+    for (size_t i = 0; i < workers->count; i++) {
+        take(workers, &workers->list[i], POOL_STOP, now);
+    }
+}
+
+void workers_kill(struct workers *workers, struct mono_ms now)
+{
+    for (size_t i = 0; i < workers->count; i++) {
+        take(workers, &workers->list[i], POOL_KILL, now);
+    }
+}
+
+bool workers_all_down(const struct workers *workers)
+{
+    for (size_t i = 0; i < workers->count; i++) {
+        if (workers->list[i].life.state != POOL_DOWN) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- messages ---- */
+
+static void take_report(struct workers *workers, size_t number, const struct report_header *header, const void *body,
+                        struct mono_ms now)
+{
+    if (header->kind == REPORT_QUEUE) {
+        collect_queue(workers->collect, number, body, now);
+    } else if (header->kind == REPORT_WORKER) {
+        collect_worker(workers->collect, number, body);
+    }
+    workers->list[number].reported = true;
+    take(workers, &workers->list[number], POOL_REPORT, now);
+}
+
+void workers_read(struct workers *workers, size_t number, struct mono_ms now)
+{
+    struct worker *worker = &workers->list[number];
+    int filled = 1;
+
+    while (worker->descriptor >= 0 && filled == 1) {
+        struct report_header header;
+        const void *body = NULL;
+        int next;
+
+        filled = report_fill(&worker->in, worker->descriptor);
+        while ((next = report_next(&worker->in, &header, &body)) == 1) {
+            take_report(workers, number, &header, body, now);
+        }
+        if (next < 0) {
+            log_line(LOG_ERROR, NULL, "worker %zu: killed, its reports make no sense", number);
+            child_signal_group(worker->pid, SIGKILL);
+            filled = -1;
+        }
+    }
+    if (filled < 0) {
+        close_socket(worker);
+    }
+}
+
+void workers_write(struct workers *workers, size_t number)
+{
+    struct worker *worker = &workers->list[number];
+
+    /* A worker that went is told by its end, and by SIGCHLD. */
+    if (worker->descriptor >= 0) {
+        (void)report_flush(&worker->out, worker->descriptor);
+    }
+}
+
+static void tell(struct workers *workers, struct worker *worker, enum report_kind kind, const void *body, size_t size,
+                 const char *tail)
+{
+    if (worker->descriptor < 0) {
+        return; /* its next life begins with it */
+    }
+    if (report_append(&worker->out, kind, body, size, tail, tail == NULL ? 0 : strlen(tail)) != 0) {
+        log_line(LOG_ERROR, NULL, "worker %zu: killed, a message to it could not be made", number_of(workers, worker));
+        child_signal_group(worker->pid, SIGKILL);
+        return;
+    }
+    workers_write(workers, number_of(workers, worker));
+}
+
+void workers_assign(struct workers *workers, const char *name, bool from_log_start, struct mono_ms now)
+{
+    size_t *counts = memory_new(workers->limit + 1, sizeof *counts);
+    struct report_assign assign = {.from_log_start = from_log_start, .name_size = (uint32_t)strlen(name)};
+    struct worker *worker;
+    size_t place;
+
+    for (size_t i = 0; i < workers->count; i++) {
+        counts[i] = workers->list[i].queue_count;
+    }
+    place = shard_place(counts, workers->count, workers->limit);
+    free(counts);
+    worker = &workers->list[place];
+    if (place == workers->count) {
+        pool_worker_init(&worker->life, workers->settings->lease_ttl_ms);
+        worker->descriptor = -1;
+        workers->count++;
+    }
+    worker->queue_count++;
+    assign.queue = collect_add_queue(workers->collect, name, place, from_log_start, now);
+    tell(workers, worker, REPORT_ASSIGN, &assign, sizeof assign, name);
+}
+
+void workers_start_new(struct workers *workers, struct mono_ms now)
+{
+    for (size_t i = 0; i < workers->count; i++) {
+        struct worker *worker = &workers->list[i];
+        struct report_share share = {.budget_bytes = share_of(workers, worker)};
+
+        if (worker->descriptor >= 0 && share.budget_bytes != worker->share) {
+            worker->share = share.budget_bytes;
+            tell(workers, worker, REPORT_SHARE, &share, sizeof share, NULL);
+        }
+    }
+    for (size_t i = 0; i < workers->count; i++) {
+        take(workers, &workers->list[i], POOL_START, now);
+    }
+}
+
+/* ---- what an operator sees ---- */
+
+void workers_name_undone(const struct workers *workers)
+{
+    for (size_t i = 0; i < workers->collect->queue_count; i++) {
+        const struct collected_queue *queue = &workers->collect->queues[i];
+
+        if (!workers->list[queue->worker].drained && queue->last.state != QUEUE_DRAINED) {
+            log_line(LOG_WARN, queue->name, "not drained before the stop; the next start redoes it identically");
+        }
+    }
+}
+
+void workers_describe(struct workers *workers, struct exposition_worker *out)
+{
+    for (size_t i = 0; i < workers->count; i++) {
+        struct worker *worker = &workers->list[i];
+        double cpu = worker->pid > 0 ? proc_cpu_seconds(worker->pid) : 0;
+
+        if (cpu > worker->cpu_seen) {
+            worker->cpu_seen = cpu;
+        }
+        out[i] = (struct exposition_worker){
+            .up = pool_is_alive(&worker->life),
+            .restarts = worker->life.restarts,
+            .backoff_seconds = worker->life.state == POOL_BACKOFF ? (double)worker->life.backoff_ms / 1000 : 0,
+            .resident_bytes = worker->pid > 0 ? proc_resident_bytes(worker->pid) : 0,
+            .cpu_seconds = worker->cpu_past + worker->cpu_seen,
+        };
+    }
+}
