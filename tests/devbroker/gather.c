@@ -15,6 +15,10 @@ void gather_start(struct gather *gather, struct broker *broker, const char *queu
     *gather = (struct gather){.broker = broker, .queue = slice_of(queue), .bucket_count = 1024};
     gather->segment_records = (size_t)segment_records;
     gather->buckets = memory_take(gather->bucket_count, sizeof(struct gather_lane *));
+    /* The queue is there even if no record ever comes. */
+    store_write_lock(&broker->store);
+    store_take_queue(&broker->store, gather->queue);
+    store_unlock(&broker->store);
 }
 
 static void grow_buckets(struct gather *gather)
