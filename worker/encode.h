@@ -11,6 +11,8 @@
 #ifndef WORKER_ENCODE_H
 #define WORKER_ENCODE_H
 
+#include <stdbool.h>
+
 #include "common/error.h"
 #include "common/lake/key.h"
 #include "common/object_store.h"
@@ -44,6 +46,9 @@ struct encode_handlers {
     void (*part)(void *argument, struct encode_part *part);
     /* Once, after the last part(). error->code 0: result is there, until encode_end(). Otherwise result is NULL. */
     void (*done)(void *argument, const struct error *error, const struct encode_result *result);
+    /* Optional: the encoder is about to call its source's next(), and is done with what it had before. Several such calls
+     * may be told as one. */
+    void (*asked)(void *argument);
 };
 
 struct encoder_operations {
@@ -58,6 +63,7 @@ struct encoder_operations {
 
 struct encoder {
     const struct encoder_operations *operations;
+    bool threaded; /* next() is called on a thread of its own, where it may wait for the loop */
 };
 
 /* Bytes that a job may hold beside its source, with one compression thread: for the budget. */

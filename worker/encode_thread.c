@@ -49,6 +49,7 @@ struct encode_job {
     struct part_buffer *told; /* handed to part() and not released */
     struct part_buffer *spare;
     unsigned out; /* ready and told */
+    bool asked;   /* next() was called since asked() was */
     bool done_told;
     bool pending; /* in the encoder's list of jobs with something to tell */
     struct encode_job *next_waiting;
@@ -111,6 +112,13 @@ static int guarded_next(struct run_source *guard, struct run *run)
 {
     struct encode_job *job = (struct encode_job *)((char *)guard - offsetof(struct encode_job, guard));
 
+    if (job->handlers.asked != NULL) {
+        lock(job->encoder);
+        job->asked = true;
+        mark_pending(job);
+        unlock(job->encoder);
+        wake_loop(job->encoder);
+    }
     return atomic_load(&job->stopped) ? QS_ERROR_SYSTEM : job->source->next(job->source, run);
 }
 
@@ -219,6 +227,7 @@ static bool tell_one(struct thread_encoder *encoder)
     struct encode_handlers handlers;
     struct part_buffer *buffer;
     void *argument;
+    bool asked;
 
     if (job == NULL) {
         return false;
@@ -226,16 +235,22 @@ static bool tell_one(struct thread_encoder *encoder)
     handlers = job->handlers;
     argument = job->argument;
     buffer = job->ready;
+    asked = buffer == NULL && job->asked && job->state == JOB_RUNNING;
     if (buffer != NULL) {
         job->ready = buffer->next;
         buffer->next = job->told;
         job->told = buffer;
     }
-    if (buffer == NULL || (job->ready == NULL && job->state != JOB_ENDED)) {
+    if (buffer == NULL || (job->ready == NULL && job->state != JOB_ENDED && !job->asked)) {
         encoder->pending = job->next_pending;
         job->pending = false;
     }
-    if (buffer != NULL) {
+    if (asked) {
+        job->asked = false;
+        unlock(encoder);
+        handlers.asked(argument);
+        lock(encoder);
+    } else if (buffer != NULL) {
         unlock(encoder);
         handlers.part(argument, &buffer->part);
         lock(encoder);
@@ -395,6 +410,7 @@ struct encoder *encode_thread_create(struct reactor *reactor, int jobs, int comp
         return NULL;
     }
     encoder->base.operations = &thread_operations;
+    encoder->base.threaded = true;
     encoder->reactor = reactor;
     encoder->compression_threads = compression_threads;
     (void)pthread_mutex_init(&encoder->lock, NULL);

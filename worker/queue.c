@@ -256,6 +256,13 @@ bool queue_give_memory(struct queue *queue)
         return false;
     if (window_compact(queue->engine))
         return true;
+    if (queue->world->encoder->threaded && queue->commit.redo &&
+        queue_buffered(queue) > queue->world->budget->limit / 4 && window_survey(queue->engine)) {
+        log_line(LOG_INFO, queue->name,
+                 "window %" PRId64 " doesn't fit into memory: it is redone partition by partition",
+                 queue->intent.bounds.k);
+        return true;
+    }
     if (window_close(queue->engine, true, &queue->commit.plan)) {
         if (queue->commit.plan.records > 0) {
             commit_begin(queue);

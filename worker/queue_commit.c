@@ -27,6 +27,7 @@ static void note_failure(void *argument, const struct error *error)
 static void commit_free(struct queue *queue)
 {
     struct commit *commit = &queue->commit;
+    redo_stream_destroy(commit->stream);
     window_plan_free(&commit->plan);
     free(commit->prefix);
     memset(commit, 0, sizeof *commit);
@@ -178,6 +179,20 @@ static void plan_rewind(void *argument)
 {
     struct queue *queue = argument;
     queue->commit.source.next = 0;
+    if (queue->commit.stream != NULL)
+        redo_stream_rewind(queue->commit.stream);
+}
+
+static void stream_asked(void *argument)
+{
+    struct queue *queue = argument;
+    redo_stream_asked(queue->commit.stream);
+}
+
+static void stream_failed(void *argument, const struct error *error)
+{
+    struct queue *queue = argument;
+    queue_stop(queue, "redoing window %" PRId64 ": %s", queue->commit.bounds.k, error->message);
 }
 
 static void object_done(void *argument, const struct error *error, const struct encode_result *result)
@@ -208,12 +223,19 @@ static void upload_objects(struct queue *queue)
 {
     struct commit *commit = &queue->commit;
     commit->step = COMMIT_UPLOAD;
-    commit->source = (struct plan_source){{plan_next, plan_text_size(&commit->plan)}, &commit->plan, 0};
+    const struct window_plan *plan = &commit->plan;
+    if (plan->surveyed != NULL)
+        commit->stream = redo_stream_create(queue->world, (struct name){queue->name, queue->name_size}, plan->surveyed,
+                                            plan->surveyed_count, stream_failed, queue);
+    else
+        commit->source = (struct plan_source){{plan_next, plan_text_size(plan)}, plan, 0};
     struct upload_request request = {.subject = queue->name,
                                      .key = commit->key,
                                      .shape = commit->shape,
-                                     .source = &commit->source.base,
+                                     .source = commit->stream != NULL ? redo_stream_source(commit->stream)
+                                                                      : &commit->source.base,
                                      .rewind = plan_rewind,
+                                     .asked = commit->stream != NULL ? stream_asked : NULL,
                                      .threshold = queue->host->multipart_threshold,
                                      .failed = note_failure,
                                      .done = object_done,
@@ -299,6 +321,7 @@ void commit_begin(struct queue *queue)
 
 void commit_drop(struct queue *queue)
 {
+    redo_stream_stop(queue->commit.stream);
     upload_cancel(queue->commit.upload);
     small_put_cancel(queue->commit.put);
     commit_free(queue);

@@ -14,6 +14,7 @@
 #include "common/lake/key.h"
 #include "common/log.h"
 #include "worker/queue.h"
+#include "worker/redo_stream.h"
 #include "worker/retry.h"
 #include "worker/upload.h"
 #include "worker/window.h"
@@ -92,6 +93,7 @@ struct commit {
     char key[LAKE_KEY_SIZE];
     char manifest_key[LAKE_KEY_SIZE];
     struct plan_source source;
+    struct redo_stream *stream; /* instead of source, where the window isn't held in memory */
     struct upload *upload;
     struct small_put *put;
     struct encode_result object; /* sizes and hashes only */

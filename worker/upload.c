@@ -377,9 +377,15 @@ static void encode_done(void *argument, const struct error *error, const struct 
         complete_if_whole(upload);
 }
 
+static void source_asked(void *argument)
+{
+    struct upload *upload = argument;
+    upload->request.asked(upload->request.argument);
+}
+
 static void upload_begin(struct upload *upload)
 {
-    static const struct encode_handlers handlers = {part_ready, encode_done};
+    struct encode_handlers handlers = {part_ready, encode_done, upload->request.asked != NULL ? source_asked : NULL};
     struct error error;
     upload->memory =
         (size_t)encode_memory(&upload->request.shape, upload->request.source->text_size, upload->request.threshold);

@@ -16,6 +16,7 @@ struct upload_request {
     struct window_shape shape;
     struct run_source *source;      /* stays */
     void (*rewind)(void *argument); /* sets the source back to its beginning, for another attempt */
+    void (*asked)(void *argument);  /* as in encode.h; may be NULL */
     uint64_t threshold;
     void (*failed)(void *argument, const struct error *error); /* told of each failure that will be retried */
     /* The object is up (error->code 0; result valid during the callback), or was refused. The upload is over and frees

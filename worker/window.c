@@ -40,6 +40,7 @@ static void partition_free(struct partition *partition)
     free(partition->buffer);
     free(partition->seek);
     free(partition->trouble);
+    free(partition->survey);
     free(partition->name);
     free(partition);
 }
@@ -357,7 +358,7 @@ static void step_over_empty(struct window_engine *engine)
         engine->previous_end = end;
 }
 
-static void count_member(struct window_engine *engine, struct partition *partition)
+void window_count_member(struct window_engine *engine, struct partition *partition)
 {
     if (partition->member)
         return;
@@ -394,7 +395,7 @@ static void count_from(struct window_engine *engine, struct partition *partition
             engine->full_at = ts;
             return;
         }
-        count_member(engine, partition);
+        window_count_member(engine, partition);
         count_record(engine, buffer, held, partition->name_size);
         if (ts > engine->counted_through)
             engine->counted_through = ts;
@@ -484,7 +485,7 @@ static int compare_names(const char *a, size_t a_size, const char *b, size_t b_s
     return order != 0 ? order : (a_size > b_size) - (a_size < b_size);
 }
 
-static int compare_partitions(const void *a, const void *b)
+int compare_partitions(const void *a, const void *b)
 {
     const struct partition *left = *(const struct partition *const *)a;
     const struct partition *right = *(const struct partition *const *)b;
@@ -589,10 +590,14 @@ bool window_close(struct window_engine *engine, bool force, struct window_plan *
     plan->end.v = end;
     plan->records = engine->counted_records;
     plan->weight = engine->counted_weight;
-    plan_build(engine, plan);
+    if (engine->survey)
+        survey_plan(engine, plan);
+    else
+        plan_build(engine, plan);
     plan_take_lost(engine, plan);
     engine->previous_end = end;
     engine->redo = false;
+    engine->survey = false;
     engine->member_count = 0;
     engine->counted_records = 0;
     engine->counted_weight = 0;
@@ -613,6 +618,7 @@ void window_plan_free(struct window_plan *plan)
     free(plan->extents);
     free(plan->names);
     free(plan->lost);
+    free(plan->surveyed);
     memset(plan, 0, sizeof *plan);
 }
 

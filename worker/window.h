@@ -115,6 +115,15 @@ struct lost_range {
     bool told; /* for the caller: a log line was written */
 };
 
+/* A partition's part of a window that isn't held in memory: read again, offsets [first, end), just before it is written. */
+struct surveyed_run {
+    struct name partition;
+    int64_t first;
+    int64_t end;
+    uint64_t records;
+    uint64_t text_size; /* of its lines */
+};
+
 struct window_plan {
     struct broker_us start;
     struct broker_us end;
@@ -127,6 +136,8 @@ struct window_plan {
     uint64_t weight;
     struct lost_range *lost;
     size_t lost_count;
+    struct surveyed_run *surveyed; /* instead of runs, ascending by name; NULL: runs it is */
+    size_t surveyed_count;
 };
 
 /* Closes the window if it is due, or, forced, if it holds anything that can be closed now. On true the plan holds
@@ -148,6 +159,10 @@ uint64_t window_buffered_weight(const struct window_engine *engine);
 bool window_shed(struct window_engine *engine, size_t bytes);
 /* Copies what is left of blocks that are mostly spent into new ones. Returns whether any block was let go. */
 bool window_compact(struct window_engine *engine);
+
+/* A redo that doesn't fit into memory (spec 3.3): from now on its records are only measured, and the plan says what to read
+ * again. False where this isn't a redo, or what is held can't be read again. */
+bool window_survey(struct window_engine *engine);
 
 /* ---- what it knows ---- */
 

@@ -53,6 +53,14 @@ struct seek {
     uint32_t failed; /* tries of this probe */
 };
 
+/* What a surveyed redo found of one partition. */
+struct survey {
+    int64_t first;
+    int64_t end;
+    uint64_t records;
+    uint64_t text_size;
+};
+
 /* The rare state of a partition that met trouble; most never have one. */
 struct trouble {
     uint32_t failures;     /* reads in a row that brought nothing */
@@ -87,6 +95,7 @@ struct partition {
     struct buffer *buffer;
     struct seek *seek;
     struct trouble *trouble;
+    struct survey *survey;
     struct partition *older; /* in the order of being named by full passes */
     struct partition *newer;
 };
@@ -131,6 +140,7 @@ struct window_engine {
     int64_t previous_end; /* T_{k-1}; TIME_UNKNOWN before the first record of START=earliest */
     bool from_log_start;  /* nothing committed and START=earliest: new partitions begin at their log start */
     bool redo;
+    bool survey; /* a redo that only measures */
     int64_t redo_end;
     int64_t safe_time; /* of the last complete pass; TIME_UNKNOWN before */
     uint32_t page_calls;
@@ -194,6 +204,13 @@ int64_t spread_full_at(const struct window_engine *engine);
 void buffer_discard(struct window_engine *engine, struct partition *partition);
 void block_use(struct block *block, uint64_t weight);
 void block_spend(struct block *block, uint64_t weight);
+void window_count_member(struct window_engine *engine, struct partition *partition);
+int compare_partitions(const void *a, const void *b);
+
+/* window_survey.c */
+size_t survey_records(struct window_engine *engine, struct partition *partition, const struct record *records,
+                      size_t count);
+void survey_plan(struct window_engine *engine, struct window_plan *plan);
 
 /* window_pages.c */
 void partition_forget(struct window_engine *engine, struct partition *partition);

@@ -105,6 +105,7 @@ void partition_forget(struct window_engine *engine, struct partition *partition)
     table_remove(&engine->table, partition);
     free(partition->seek);
     free(partition->trouble);
+    free(partition->survey);
     free(partition->name);
     free(partition);
 }
@@ -326,7 +327,7 @@ static void end_suspects(struct window_engine *engine, const struct window_pass 
 static bool can_be_forgotten(const struct partition *partition)
 {
     return !partition_is_behind(partition) && partition->buffer == NULL && !partition->in_flight &&
-           !partition->held_back && !partition->has_lost;
+           !partition->held_back && !partition->has_lost && !partition->member;
 }
 
 /* Not named for two full enumerations, caught up and empty: forgotten. Only partitions at the old end are looked at. */

@@ -170,14 +170,18 @@ static void take_records(struct window_engine *engine, struct partition *partiti
                          size_t count)
 {
     const struct record *records = block->records + first;
-    const struct record *last = records + count - 1;
     window_settle_gap(engine, partition, true, records[0].ts.v);
     size_t skip = count_unplaceable(engine, partition, records, count);
     while (engine->previous_end != TIME_UNKNOWN && skip < count && records[skip].ts.v < engine->previous_end)
         skip++;
-    if (skip < count)
+    size_t taken = count;
+    if (skip < count && engine->survey)
+        taken = skip + survey_records(engine, partition, records + skip, count - skip);
+    else if (skip < count)
         keep_records(engine, partition, block, first + skip, count - skip);
-    partition->position = last->offset + 1;
+    /* What lies behind a surveyed redo is read when its turn comes. */
+    const struct record *last = records + (taken < count ? taken : count - 1);
+    partition->position = taken < count ? last->offset : last->offset + 1;
     partition->moved = engine->page_calls;
     if (last->ts.v > partition->frontier)
         partition->frontier = last->ts.v;
