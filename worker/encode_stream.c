@@ -28,7 +28,8 @@ static int outlet_take(void *argument, const uint8_t *bytes, size_t size)
     return outlet->emit(outlet->argument, bytes, size);
 }
 
-static void count_run(struct encode_result *result, const struct run *run)
+/* A partition may come in several runs, one behind the other: it counts once. */
+static void count_run(struct encode_result *result, const struct run *run, struct name *last)
 {
     uint64_t before = result->records;
 
@@ -45,18 +46,20 @@ static void count_run(struct encode_result *result, const struct run *run)
         }
         result->records += extent->count;
     }
-    if (result->records > before) {
+    if (result->records > before && (last->bytes != run->partition.bytes || last->size != run->partition.size)) {
         result->partitions++;
+        *last = run->partition;
     }
 }
 
 static int write_runs(struct jsonl *jsonl, struct run_source *source, struct encode_result *result, struct error *error)
 {
+    struct name last = {NULL, 0};
     struct run run;
     int next;
 
     while ((next = source->next(source, &run)) == 1) {
-        count_run(result, &run);
+        count_run(result, &run, &last);
         int code = jsonl_write_run(jsonl, &run, error);
         if (code != 0) {
             return code;

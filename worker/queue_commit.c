@@ -189,6 +189,12 @@ static void stream_asked(void *argument)
     redo_stream_asked(queue->commit.stream);
 }
 
+static void stream_stop(void *argument)
+{
+    struct queue *queue = argument;
+    redo_stream_stop(queue->commit.stream);
+}
+
 static void stream_failed(void *argument, const struct error *error)
 {
     struct queue *queue = argument;
@@ -236,6 +242,7 @@ static void upload_objects(struct queue *queue)
                                                                       : &commit->source.base,
                                      .rewind = plan_rewind,
                                      .asked = commit->stream != NULL ? stream_asked : NULL,
+                                     .stop = commit->stream != NULL ? stream_stop : NULL,
                                      .threshold = queue->host->multipart_threshold,
                                      .failed = note_failure,
                                      .done = object_done,
@@ -321,7 +328,6 @@ void commit_begin(struct queue *queue)
 
 void commit_drop(struct queue *queue)
 {
-    redo_stream_stop(queue->commit.stream);
     upload_cancel(queue->commit.upload);
     small_put_cancel(queue->commit.put);
     commit_free(queue);

@@ -78,6 +78,8 @@ static void attempt_drop(struct upload *upload)
         store->operations->cancel(store, upload->call);
     upload->call = NULL;
     timer_cancel(upload->world->timers, &upload->timer);
+    if (upload->job != NULL && upload->request.stop != NULL)
+        upload->request.stop(upload->request.argument);
     if (upload->job != NULL)
         upload->world->encoder->operations->end(upload->world->encoder, upload->job);
     upload->job = NULL;
