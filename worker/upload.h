@@ -17,6 +17,7 @@ struct upload_request {
     struct run_source *source;      /* stays */
     void (*rewind)(void *argument); /* sets the source back to its beginning, for another attempt */
     void (*asked)(void *argument);  /* as in encode.h; may be NULL */
+    void (*stop)(void *argument);   /* wakes a source that waits, before its job is ended; may be NULL */
     uint64_t threshold;
     void (*failed)(void *argument, const struct error *error); /* told of each failure that will be retried */
     /* The object is up (error->code 0; result valid during the callback), or was refused. The upload is over and frees
