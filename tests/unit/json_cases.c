@@ -208,7 +208,8 @@ const char *reference_value(const char *at, const char *end, bool *breaks)
     static size_t room;
     if ((size_t)(end - at) >= room) {
         room = (size_t)(end - at) + 4096;
-        stack = realloc(stack, room);
+        free(stack);
+        stack = malloc(room);
         ck_assert_ptr_nonnull(stack);
     }
     bool found = value(&reader, stack);

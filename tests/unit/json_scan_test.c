@@ -144,9 +144,7 @@ START_TEST(agrees_on_every_short_sequence_of_tokens)
         unsigned long rest = number;
         for (int i = 0; i < LONGEST; i++) {
             const char *token = tokens[rest % TOKENS];
-            size_t token_size = strlen(token);
-            memcpy(text + size, token, token_size);
-            size += token_size;
+            size = (size_t)(stpcpy(text + size, token) - text);
             rest /= TOKENS;
         }
         agree(text + 1, size - 1);
@@ -239,8 +237,7 @@ START_TEST(nests_as_deep_as_memory_goes)
         for (size_t i = 0; i < depth; i++) {
             stack[i] = (unsigned char)(round < 2 ? 0 : random_below(&random, 2));
             const char *opening = stack[i] != 0 ? "{\"k\":" : "[";
-            memcpy(text + size, opening, strlen(opening));
-            size += strlen(opening);
+            size = (size_t)(stpcpy(text + size, opening) - text);
         }
         text[size++] = '7';
         for (size_t i = depth; i > 0; i--) {
@@ -292,7 +289,7 @@ static void expect_spelling(const char *wire, const char *meant, size_t meant_si
     ck_assert_uint_eq(json_spelled_size(unescaped, size), strlen(spelled));
     ck_assert_ptr_eq(json_spell_string(unescaped, size, again), again + strlen(spelled));
     ck_assert_mem_eq(again, spelled, strlen(spelled));
-    memcpy(in_place, wire, strlen(wire));
+    stpcpy(in_place, wire);
     ck_assert_uint_eq(json_respell(in_place, strlen(wire), &raw), strlen(spelled));
     ck_assert_mem_eq(in_place, spelled, strlen(spelled));
     ck_assert_uint_eq(raw, meant_size);
