@@ -158,18 +158,23 @@ struct http_client *http_client_create(struct reactor *reactor, const struct htt
     return client;
 }
 
+static void cancel_all(struct http_requests *requests)
+{
+    struct http_request *next;
+    for (struct http_request *request = TAILQ_FIRST(requests); request != NULL; request = next) {
+        next = TAILQ_NEXT(request, link);
+        http_cancel(request);
+    }
+}
+
 void http_client_destroy(struct http_client *client)
 {
     if (client == NULL) {
         return;
     }
     client->closing = true;
-    while (!TAILQ_EMPTY(&client->running)) {
-        http_cancel(TAILQ_FIRST(&client->running));
-    }
-    while (!TAILQ_EMPTY(&client->waiting)) {
-        http_cancel(TAILQ_FIRST(&client->waiting));
-    }
+    cancel_all(&client->running);
+    cancel_all(&client->waiting);
     for (size_t i = 0; i < client->idle_count; i++) {
         curl_easy_cleanup(client->idle[i]);
     }

@@ -109,8 +109,9 @@ bool json_text_c_string(struct json_text value, const char **out)
     if (!json_text_string(value, &text) || memchr(text.bytes, '\0', text.size) != NULL) {
         return false;
     }
-    value.bytes[1 + text.size] = '\0'; /* where the closing quote was, or before it */
-    *out = text.bytes;
+    char *start = value.bytes + 1;
+    start[text.size] = '\0'; /* where the closing quote was, or before it */
+    *out = start;
     return true;
 }
 

@@ -235,7 +235,7 @@ int queen_read_changed(struct json_scan *scan, char *body, size_t size, const st
 {
     struct json_walk walk;
     struct json_text key;
-    struct json_text value;
+    struct json_text value = {0};
     struct json_text entries = {0};
     bool timed = false;
     int status = queen_answer_scan(scan, body, size, &value, error);
@@ -311,7 +311,7 @@ int queen_read_queues(struct json_scan *scan, char *body, size_t size, struct qu
                       struct error *error)
 {
     struct json_walk walk;
-    struct json_text value;
+    struct json_text value = {0};
     size_t count = 0;
     int status = queen_answer_scan(scan, body, size, &value, error);
     if (status != QS_OK) {

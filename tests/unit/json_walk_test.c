@@ -4,6 +4,7 @@
 #include "common/json_walk.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,10 +21,9 @@ static void tear_down(void)
 
 static struct json_text text_of(const char *text)
 {
-    size_t size = strlen(text);
-    ck_assert_uint_lt(size, sizeof buffer);
-    memcpy(buffer, text, size);
-    return (struct json_text){buffer, size};
+    int size = snprintf(buffer, sizeof buffer, "%s", text);
+    ck_assert_int_lt(size, (int)sizeof buffer);
+    return (struct json_text){buffer, (size_t)size};
 }
 
 START_TEST(members_come_in_order_with_their_keys_unescaped)
