@@ -37,6 +37,8 @@ static const struct known_code known_codes[] = {
      "check QUEEN_S3_BUCKET, and QUEEN_S3_PATH_STYLE (a gateway mostly wants it true, AWS false)"},
     {"NoSuchKey", QS_ERROR_NOT_FOUND, NULL},
     {"NoSuchUpload", QS_ERROR_NOT_FOUND, NULL},
+    {"NoSuchVersion", QS_ERROR_NOT_FOUND, NULL},
+    {"NotFound", QS_ERROR_NOT_FOUND, NULL},
     {"NotImplemented", QS_ERROR_REFUSED, "check QUEEN_S3_SSE: this service may not know it"},
     {"OperationAborted", QS_ERROR_STATUS, NULL},
     {"RequestExpired", QS_ERROR_FORBIDDEN, "check the clock of this machine"},
@@ -48,6 +50,7 @@ static const struct known_code known_codes[] = {
     {"Throttling", QS_ERROR_STATUS, NULL},
     {"ThrottlingException", QS_ERROR_STATUS, NULL},
     {"TooManyRequests", QS_ERROR_STATUS, NULL},
+    {"XAdminUserNotFound", QS_ERROR_FORBIDDEN, "check QUEEN_S3_ACCESS_KEY"}, /* versitygw, under 404 */
     {"XAmzContentSHA256Mismatch", QS_ERROR_INTEGRITY, NULL},
 };
 
@@ -111,14 +114,16 @@ bool s3_fault_is_skew(const struct s3_fault *fault)
     return strcmp(fault->code, "RequestTimeTooSkewed") == 0;
 }
 
-static enum qs_error meaning_of_status(int status)
+/* A 404 with a code that isn't known for it speaks of something else than an object: a gateway answers so to a user
+ * that it doesn't know, and that must not pass for "no such manifest". */
+static enum qs_error meaning_of_status(int status, bool has_code)
 {
     if (status == 408 || status == 429 || status >= 500) {
         return QS_ERROR_STATUS;
     }
     switch (status) {
     case 403: return QS_ERROR_FORBIDDEN;
-    case 404: return QS_ERROR_NOT_FOUND;
+    case 404: return has_code ? QS_ERROR_REFUSED : QS_ERROR_NOT_FOUND;
     default: return QS_ERROR_REFUSED;
     }
 }
@@ -164,7 +169,7 @@ void s3_error_classify(enum store_operation operation, const char *key, const st
                        const struct s3_fault *fault, struct error *error)
 {
     const struct known_code *known = find_code(fault->code);
-    enum qs_error means = known != NULL ? known->means : meaning_of_status(response->status);
+    enum qs_error means = known != NULL ? known->means : meaning_of_status(response->status, fault->code[0] != '\0');
     char advice[384];
 
     /* A code that says "no" under a status that says "later": the status is the newer news. */

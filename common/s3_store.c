@@ -73,14 +73,6 @@ static void explain(const struct store_call *call, const struct http_response *r
     }
 }
 
-static bool is_good(const struct store_call *call, int status, const struct error *error)
-{
-    if (error->code != QS_OK) {
-        return false;
-    }
-    return (status >= 200 && status < 300) || (call->missing_is_good && status == 404);
-}
-
 /* A gateway on a plain address has no bucket.address in any name server. */
 static void explain_transport(const struct store_call *call, struct error *error)
 {
@@ -113,13 +105,10 @@ static void on_answer(void *argument, const struct error *transport, struct http
 
     if (error.code != QS_OK) {
         explain_transport(call, &error);
-    } else if (!is_good(call, response->status, &error)) {
+    } else if (response->status < 200 || response->status >= 300) {
         explain(call, response, &error);
-    } else if (response->status == 404) {
-        /* "No such object" is what was wanted, "no such bucket" isn't. */
-        struct s3_fault fault;
-        if (s3_fault_read(response->body, response->body_size, &fault) && strcmp(fault.code, "NoSuchBucket") == 0) {
-            s3_error_classify(call->operation, call->key, response, &fault, &error);
+        if (call->missing_is_good && error.code == QS_ERROR_NOT_FOUND) {
+            error_clear(&error);
         }
     }
     conclude(call, &error, response);
