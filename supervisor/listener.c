@@ -123,14 +123,15 @@ static int bind_name(const char *host, const char *port, struct error *error)
 
 static uint16_t port_of(int bound)
 {
-    struct sockaddr_storage address = {0};
+    union {
+        struct sockaddr_in6 six;
+        struct sockaddr_in four;
+        struct sockaddr any;
+    } address = {0};
     socklen_t size = sizeof address;
 
-    (void)getsockname(bound, (struct sockaddr *)&address, &size);
-    if (address.ss_family == AF_INET6) {
-        return ntohs(((const struct sockaddr_in6 *)&address)->sin6_port);
-    }
-    return ntohs(((const struct sockaddr_in *)&address)->sin_port);
+    (void)getsockname(bound, &address.any, &size);
+    return ntohs(address.any.sa_family == AF_INET6 ? address.six.sin6_port : address.four.sin_port);
 }
 
 struct listener *listener_create(const char *host, const char *port, listener_route *route, void *argument,

@@ -107,14 +107,12 @@ static void advance_stop(struct supervisor *supervisor, struct mono_ms now)
     if (supervisor->phase <= PHASE_RUNNING) {
         return;
     }
-    if (workers_all_down(&supervisor->workers) && supervisor->probe.pid == 0) {
-        supervisor->finished = true;
-    } else if (supervisor->deadline.v <= now.v && supervisor->phase == PHASE_DRAINING) {
+    if (supervisor->deadline.v <= now.v && supervisor->phase == PHASE_DRAINING) {
         log_line(LOG_WARN, NULL, "the grace of the stop is over: killing what is left");
         begin_killing(supervisor, now);
-    } else if (supervisor->deadline.v <= now.v) {
-        supervisor->finished = true;
     }
+    supervisor->finished =
+        supervisor->deadline.v <= now.v || (workers_all_down(&supervisor->workers) && supervisor->probe.pid == 0);
     if (supervisor->finished) {
         workers_name_undone(&supervisor->workers);
     }

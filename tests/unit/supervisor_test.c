@@ -1,0 +1,641 @@
+/*
+ * The whole supervisor with real processes, around a worker and a probe that only tell the test what they were told: over
+ * a named pipe, one line an event, which the test waits for. Each test's supervisor is a child of the test, as a service
+ * manager's would be.
+ */
+#include "supervisor/loop.h"
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/report.h"
+
+#define PATIENCE_MS 20000
+
+/* What the fakes do; set before the supervisor is started, and inherited by every process of it. */
+static struct {
+    bool hang_probe;
+    int probe_code;
+    int worker_code; /* not 0: it ends with this at once */
+    bool ignore_term;
+    bool refuse_on_term; /* exit 2 instead of a drain */
+} behaviour;
+
+static char folder[64];
+static char pipe_path[96];
+static char list_path[96];
+static int told = -1; /* the test's end */
+static struct settings settings;
+static pid_t supervisor;
+static char unread[65536];
+
+/* ---- the fakes ---- */
+
+static void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static void tell(const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+    int size;
+    int descriptor = open(pipe_path, O_WRONLY | O_CLOEXEC);
+
+    va_start(arguments, format);
+    size = vsnprintf(line, sizeof line - 1, format, arguments);
+    va_end(arguments);
+    line[size] = '\n';
+    (void)!write(descriptor, line, (size_t)size + 1); /* below PIPE_BUF: lines never mix */
+    (void)close(descriptor);
+}
+
+static void tell_log(void *argument, enum log_level level, const char *line)
+{
+    (void)argument;
+    (void)level;
+    tell("log %s", line);
+}
+
+static void send_reports(struct report_buffer *out, const struct worker_start *start, uint32_t state)
+{
+    struct report_worker worker = {.buffer_bytes = 7};
+
+    for (size_t i = 0; i < start->queue_count; i++) {
+        struct report_queue queue = {.queue = start->queues[i].number,
+                                     .state = state,
+                                     .windows_committed = 1,
+                                     .k = 1,
+                                     .held_before = true,
+                                     .fresh_mono_ms = clock_mono().v};
+
+        (void)report_append(out, REPORT_QUEUE, &queue, sizeof queue, NULL, 0);
+    }
+    (void)report_append(out, REPORT_WORKER, &worker, sizeof worker, NULL, 0);
+    (void)report_flush(out, start->report_descriptor);
+}
+
+static void tell_start(const struct worker_start *start)
+{
+    char queues[512] = "";
+
+    for (size_t i = 0; i < start->queue_count; i++) {
+        (void)snprintf(queues + strlen(queues), sizeof queues - strlen(queues), "%s%s%s", i == 0 ? "" : ",",
+                       start->queues[i].name, start->queues[i].from_log_start ? "!" : "");
+    }
+    tell("worker %d %s %s %s budget %llu", (int)getpid(), start->incarnation,
+         start->previous_incarnation[0] == '\0' ? "-" : start->previous_incarnation, queues,
+         (unsigned long long)start->budget_bytes);
+}
+
+/* False at the end of the supervisor. */
+static bool take_messages(struct report_buffer *in, const struct worker_start *start)
+{
+    struct report_header header;
+    const void *body = NULL;
+
+    if (report_fill(in, start->report_descriptor) < 0) {
+        return false;
+    }
+    while (report_next(in, &header, &body) == 1) {
+        if (header.kind == REPORT_ASSIGN) {
+            const struct report_assign *assign = body;
+
+            tell("assign %.*s%s", (int)assign->name_size, (const char *)(assign + 1),
+                 assign->from_log_start ? "!" : "");
+        } else if (header.kind == REPORT_SHARE) {
+            tell("share %llu", (unsigned long long)((const struct report_share *)body)->budget_bytes);
+        }
+    }
+    return true;
+}
+
+static int fake_run(const struct worker_start *start)
+{
+    struct report_buffer out = {0};
+    struct report_buffer in = {0};
+    sigset_t term;
+    int signals;
+
+    (void)sigemptyset(&term);
+    (void)sigaddset(&term, SIGTERM);
+    signals = signalfd(-1, &term, SFD_CLOEXEC);
+    tell_start(start);
+    if (behaviour.worker_code != 0) {
+        return behaviour.worker_code;
+    }
+    send_reports(&out, start, QUEUE_RUNNING);
+    for (;;) {
+        struct pollfd watched[2] = {{.fd = signals, .events = POLLIN},
+                                    {.fd = start->report_descriptor, .events = POLLIN}};
+
+        (void)poll(watched, behaviour.ignore_term ? 1 : 2, -1);
+        if (watched[0].revents != 0) {
+            struct signalfd_siginfo information;
+
+            (void)!read(signals, &information, sizeof information);
+            tell("term %d", (int)getpid());
+            if (behaviour.refuse_on_term) {
+                return 2;
+            }
+            if (!behaviour.ignore_term) {
+                send_reports(&out, start, QUEUE_DRAINED);
+                return 0;
+            }
+        }
+        if (watched[1].revents != 0 && !take_messages(&in, start)) {
+            return 0;
+        }
+    }
+}
+
+static int fake_ask(const struct settings *given, char ***names, size_t *count, struct error *error)
+{
+    char line[128];
+    FILE *list;
+
+    tell("probe %d", (int)getpid());
+    while (behaviour.hang_probe) {
+        (void)pause();
+    }
+    if (behaviour.probe_code != 0) {
+        (void)error_set(error, QS_ERROR_TRANSPORT, "no broker at %s", given->queen_url);
+        return behaviour.probe_code;
+    }
+    list = given->all_queues ? fopen(list_path, "re") : NULL;
+    *names = calloc(64, sizeof **names);
+    while (list != NULL && fgets(line, sizeof line, list) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        (*names)[(*count)++] = strdup(line);
+    }
+    if (list != NULL) {
+        (void)fclose(list);
+    }
+    return 0;
+}
+
+static int fake_clean(const char *root, const char *bucket, struct error *error)
+{
+    (void)error;
+    tell("clean %s %s", root, bucket);
+    return 0;
+}
+
+/* ---- the test's side ---- */
+
+/* The next line that begins with `start`, what comes before it thrown away. */
+static const char *wait_for(const char *start)
+{
+    static char line[1024];
+    size_t size = strlen(unread);
+
+    for (;;) {
+        struct pollfd watched = {.fd = told, .events = POLLIN};
+        char *feed = strchr(unread, '\n');
+
+        if (feed != NULL) {
+            (void)snprintf(line, sizeof line, "%.*s", (int)(feed - unread), unread);
+            size -= (size_t)(feed + 1 - unread);
+            memmove(unread, feed + 1, size + 1);
+            if (strncmp(line, start, strlen(start)) == 0) {
+                return line;
+            }
+            continue;
+        }
+        ck_assert_msg(poll(&watched, 1, PATIENCE_MS) == 1, "waited for '%s'", start);
+        size += (size_t)read(told, unread + size, sizeof unread - 1 - size);
+        unread[size] = '\0';
+    }
+}
+
+struct started {
+    int pid;
+    char incarnation[17];
+    char previous[17];
+    char queues[256];
+    unsigned long long budget;
+};
+
+static struct started wait_for_worker(void)
+{
+    struct started started = {0};
+    const char *line = wait_for("worker ");
+    char *rest = NULL;
+
+    started.pid = (int)strtol(line + strlen("worker "), &rest, 10);
+    ck_assert_int_eq(sscanf(rest, "%16s %16s %255s", started.incarnation, started.previous, started.queues), 3);
+    started.budget = strtoull(strstr(rest, " budget ") + strlen(" budget "), NULL, 10);
+    return started;
+}
+
+static void start_supervisor(void)
+{
+    static const struct supervisor_hooks hooks = {fake_run, fake_ask, fake_clean};
+
+    supervisor = fork();
+    if (supervisor == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        log_capture(tell_log, NULL);
+        exit(supervisor_run(&settings, &hooks)); // NOLINT(concurrency-mt-unsafe)
+    }
+    ck_assert_int_gt(supervisor, 0);
+}
+
+static int end_of_supervisor(void)
+{
+    int wait_status = 0;
+
+    ck_assert_int_eq(waitpid(supervisor, &wait_status, 0), supervisor);
+    supervisor = 0;
+    return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 1000 + WTERMSIG(wait_status);
+}
+
+static int stop(void)
+{
+    ck_assert_int_eq(kill(supervisor, SIGTERM), 0);
+    return end_of_supervisor();
+}
+
+/* An orphan is adopted by the test, which is the sub-reaper: its end is an event here. */
+static int end_of_orphan(int pid)
+{
+    int wait_status = 0;
+
+    ck_assert_int_eq(waitpid(pid, &wait_status, 0), pid);
+    return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 1000 + WTERMSIG(wait_status);
+}
+
+static unsigned wait_for_port(void)
+{
+    static const char words[] = "listening on 127.0.0.1:";
+    const char *line = strstr(wait_for("log "), words);
+
+    while (line == NULL) {
+        line = strstr(wait_for("log "), words);
+    }
+    return (unsigned)strtoul(line + strlen(words), NULL, 10);
+}
+
+static void get(unsigned port, const char *path, char *text, size_t room)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char request[128];
+    size_t size = 0;
+    ssize_t got;
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ck_assert_int_eq(connect(client, (const struct sockaddr *)&address, sizeof address), 0);
+    (void)snprintf(request, sizeof request, "GET %s HTTP/1.0\r\n\r\n", path);
+    ck_assert_int_gt(send(client, request, strlen(request), 0), 0);
+    while ((got = recv(client, text + size, room - 1 - size, 0)) > 0) {
+        size += (size_t)got;
+    }
+    text[size] = '\0';
+    (void)close(client);
+}
+
+static bool shows(unsigned port, const char *line)
+{
+    static char text[65536];
+
+    get(port, "/metrics", text, sizeof text);
+    return strstr(text, line) != NULL;
+}
+
+static void list_queues(const char *names)
+{
+    char path[112];
+    FILE *list;
+
+    (void)snprintf(path, sizeof path, "%s.new", list_path);
+    list = fopen(path, "we");
+    ck_assert_ptr_nonnull(list);
+    (void)fputs(names, list);
+    (void)fclose(list);
+    ck_assert_int_eq(rename(path, list_path), 0);
+}
+
+static char *named[] = {"orders", "clicks", "views"};
+
+static void begin(void)
+{
+    memset(&behaviour, 0, sizeof behaviour);
+    memset(&settings, 0, sizeof settings);
+    unread[0] = '\0';
+    (void)snprintf(folder, sizeof folder, "/tmp/supervisor_test.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    (void)snprintf(pipe_path, sizeof pipe_path, "%s/pipe", folder);
+    (void)snprintf(list_path, sizeof list_path, "%s/list", folder);
+    ck_assert_int_eq(mkfifo(pipe_path, 0600), 0);
+    told = open(pipe_path, O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(told, 0);
+    ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    settings.queen_url = "http://broker";
+    settings.queues = named;
+    settings.queue_count = 3;
+    settings.workers = 2;
+    settings.listen_host = "127.0.0.1";
+    settings.listen_port = "0";
+    settings.memory_bytes = (int64_t)1024 << 20;
+    settings.max_window_ms = 300000;
+    settings.lease_ttl_ms = 30000;
+    settings.discovery_interval_ms = 10;
+    settings.shutdown_grace_ms = 30000;
+}
+
+static void end(void)
+{
+    if (supervisor > 0) {
+        (void)kill(supervisor, SIGKILL);
+        while (waitpid(-1, NULL, 0) > 0) {
+            /* all that it left */
+        }
+        supervisor = 0;
+    }
+    (void)close(told);
+    (void)unlink(pipe_path);
+    (void)unlink(list_path);
+    (void)rmdir(folder);
+}
+
+/* ---- tests ---- */
+
+START_TEST(queues_are_split_over_workers_that_drain_on_a_stop)
+{
+    struct started first;
+    struct started second;
+
+    settings.file_root = "/root";
+    settings.bucket = "lake";
+    start_supervisor();
+    (void)wait_for("probe ");
+    ck_assert_str_eq(wait_for("clean "), "clean /root lake");
+    first = wait_for_worker();
+    second = wait_for_worker();
+    if (strcmp(first.queues, "clicks") == 0) { /* who of the two speaks first is open */
+        struct started other = first;
+
+        first = second;
+        second = other;
+    }
+    ck_assert_str_eq(first.queues, "orders,views");
+    ck_assert_str_eq(second.queues, "clicks");
+    ck_assert_str_eq(first.previous, "-");
+    ck_assert_uint_eq(strlen(first.incarnation), 16);
+    ck_assert_str_ne(first.incarnation, second.incarnation);
+    ck_assert_uint_eq(first.budget, ((1024ULL - 8 - 2 * 16) << 20) * 2 / 3);
+    ck_assert_int_eq(getpgid(first.pid), first.pid);
+    ck_assert_int_eq(stop(), 0);
+    (void)wait_for("term ");
+    (void)wait_for("term ");
+}
+END_TEST
+
+START_TEST(a_killed_worker_comes_back_as_its_own_heir_and_no_counter_falls)
+{
+    struct started first;
+    struct started heir;
+    unsigned port;
+
+    settings.workers = 1;
+    start_supervisor();
+    port = wait_for_port();
+    first = wait_for_worker();
+    while (!shows(port, "queen_s3_windows_committed_total{queue=\"views\"} 1\n")) {
+        /* each round is a whole request */
+    }
+    ck_assert(shows(port, "queen_s3_worker_up{worker=\"0\"} 1\n"));
+    ck_assert(!shows(port, "queen_s3_worker_resident_bytes{worker=\"0\"} 0\n"));
+    ck_assert_int_eq(kill(first.pid, SIGKILL), 0);
+    heir = wait_for_worker();
+    ck_assert_str_eq(heir.previous, first.incarnation);
+    ck_assert_str_ne(heir.incarnation, first.incarnation);
+    ck_assert_str_eq(heir.queues, first.queues);
+    ck_assert_int_eq(kill(first.pid, 0), -1); /* reaped: no zombie */
+    ck_assert_int_eq(errno, ESRCH);
+    ck_assert(shows(port, "queen_s3_worker_restarts_total{worker=\"0\"} 1\n"));
+    while (!shows(port, "queen_s3_windows_committed_total{queue=\"views\"} 2\n")) {
+        ck_assert(!shows(port, "queen_s3_windows_committed_total{queue=\"views\"} 0\n"));
+    }
+    ck_assert(shows(port, "queen_s3_workers 1\n"));
+    ck_assert_int_eq(stop(), 0);
+}
+END_TEST
+
+START_TEST(a_killed_supervisor_takes_its_workers_along)
+{
+    struct started first;
+    struct started second;
+
+    behaviour.ignore_term = true; /* and doesn't notice the end of the socket either */
+    start_supervisor();
+    first = wait_for_worker();
+    second = wait_for_worker();
+    ck_assert_int_eq(kill(supervisor, SIGKILL), 0);
+    ck_assert_int_eq(end_of_supervisor(), 1000 + SIGKILL);
+    ck_assert_int_eq(end_of_orphan(first.pid), 1000 + SIGKILL);
+    ck_assert_int_eq(end_of_orphan(second.pid), 1000 + SIGKILL);
+}
+END_TEST
+
+START_TEST(a_drain_that_outlasts_the_grace_is_killed_and_its_queues_named)
+{
+    struct started first;
+
+    behaviour.ignore_term = true;
+    settings.workers = 1;
+    settings.shutdown_grace_ms = 100;
+    start_supervisor();
+    first = wait_for_worker();
+    ck_assert_int_eq(stop(), 0);
+    ck_assert_int_eq(kill(first.pid, 0), -1);
+    (void)wait_for("term ");
+    for (size_t i = 0; i < 3; i++) {
+        const char *line = wait_for("log ");
+
+        while (strstr(line, "not drained") == NULL) {
+            line = wait_for("log ");
+        }
+        ck_assert_ptr_nonnull(strstr(line, named[i]));
+    }
+}
+END_TEST
+
+START_TEST(a_second_signal_kills_at_once)
+{
+    int number = _i == 0 ? SIGINT : SIGTERM;
+    struct started first;
+
+    behaviour.ignore_term = true;
+    settings.workers = 1;
+    start_supervisor();
+    first = wait_for_worker();
+    ck_assert_int_eq(kill(supervisor, SIGTERM), 0);
+    (void)wait_for("term ");
+    ck_assert_int_eq(kill(supervisor, number), 0);
+    ck_assert_int_eq(end_of_supervisor(), 128 + number);
+    ck_assert_int_eq(kill(first.pid, 0), -1);
+}
+END_TEST
+
+START_TEST(a_worker_that_refuses_ends_the_pool_with_2)
+{
+    behaviour.worker_code = 2;
+    start_supervisor();
+    ck_assert_int_eq(end_of_supervisor(), 2);
+}
+END_TEST
+
+START_TEST(exit_2_during_a_stop_is_only_an_end)
+{
+    behaviour.refuse_on_term = true;
+    start_supervisor();
+    (void)wait_for_worker();
+    (void)wait_for_worker();
+    ck_assert_int_eq(stop(), 0);
+}
+END_TEST
+
+START_TEST(a_failed_probe_is_exit_3)
+{
+    behaviour.probe_code = 3;
+    start_supervisor();
+    ck_assert_int_eq(end_of_supervisor(), 3);
+}
+END_TEST
+
+START_TEST(a_probe_that_dies_is_exit_3)
+{
+    int pid;
+
+    behaviour.hang_probe = true;
+    start_supervisor();
+    pid = (int)strtol(wait_for("probe ") + strlen("probe "), NULL, 10);
+    ck_assert_int_eq(getpgid(pid), getpgrp());
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert_int_eq(end_of_supervisor(), 3);
+}
+END_TEST
+
+START_TEST(a_signal_before_the_first_claim_is_exit_0_and_health_answers_meanwhile)
+{
+    char text[1024];
+    unsigned port;
+
+    behaviour.hang_probe = true;
+    start_supervisor();
+    port = wait_for_port();
+    (void)wait_for("probe ");
+    get(port, "/healthz", text, sizeof text);
+    ck_assert_ptr_nonnull(strstr(text, "{\"ok\":true,\"queues\":0}"));
+    ck_assert_int_eq(stop(), 0);
+}
+END_TEST
+
+START_TEST(a_port_that_is_taken_is_exit_1)
+{
+    static char taken[16];
+    unsigned port;
+    pid_t other;
+
+    start_supervisor();
+    port = wait_for_port();
+    other = supervisor;
+    (void)snprintf(taken, sizeof taken, "%u", port);
+    settings.listen_port = taken;
+    start_supervisor();
+    ck_assert_int_eq(end_of_supervisor(), 1);
+    supervisor = other;
+    ck_assert_int_eq(stop(), 0);
+}
+END_TEST
+
+START_TEST(with_a_star_new_queues_are_shared_out_from_their_log_start)
+{
+    struct started first;
+    struct started second;
+
+    settings.all_queues = true;
+    settings.queues = NULL;
+    settings.queue_count = 0;
+    list_queues("");
+    start_supervisor();
+    (void)wait_for("probe ");
+    (void)wait_for("probe "); /* nothing yet: it waits, and asks again */
+    list_queues("a\n");
+    first = wait_for_worker();
+    ck_assert_str_eq(first.queues, "a!");
+    list_queues("a\nb\nc\n");
+    ck_assert_str_eq(wait_for("assign "), "assign c!");
+    second = wait_for_worker();
+    ck_assert_str_eq(second.queues, "b!");
+    ck_assert_uint_eq(second.budget, ((1024ULL - 8 - 2 * 16) << 20) / 3);
+    list_queues("a\n"); /* queues are never taken away */
+    (void)wait_for("probe ");
+    (void)wait_for("probe ");
+    ck_assert_int_eq(kill(first.pid, SIGKILL), 0);
+    first = wait_for_worker();
+    ck_assert_str_eq(first.queues, "a!,c!");
+    ck_assert_int_eq(stop(), 0);
+}
+END_TEST
+
+START_TEST(with_a_star_the_first_listing_follows_start)
+{
+    settings.all_queues = true;
+    settings.queues = NULL;
+    settings.queue_count = 0;
+    settings.workers = 1;
+    list_queues("a\nb\n");
+    start_supervisor();
+    ck_assert_str_eq(wait_for_worker().queues, "a,b");
+    list_queues("a\nb\nc\n");
+    ck_assert_str_eq(wait_for("assign "), "assign c!");
+    ck_assert_int_eq(stop(), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("supervisor");
+    TCase *tests = tcase_create("processes");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tests, begin, end);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, queues_are_split_over_workers_that_drain_on_a_stop);
+    tcase_add_test(tests, a_killed_worker_comes_back_as_its_own_heir_and_no_counter_falls);
+    tcase_add_test(tests, a_killed_supervisor_takes_its_workers_along);
+    tcase_add_test(tests, a_drain_that_outlasts_the_grace_is_killed_and_its_queues_named);
+    tcase_add_loop_test(tests, a_second_signal_kills_at_once, 0, 2);
+    tcase_add_test(tests, a_worker_that_refuses_ends_the_pool_with_2);
+    tcase_add_test(tests, exit_2_during_a_stop_is_only_an_end);
+    tcase_add_test(tests, a_failed_probe_is_exit_3);
+    tcase_add_test(tests, a_probe_that_dies_is_exit_3);
+    tcase_add_test(tests, a_signal_before_the_first_claim_is_exit_0_and_health_answers_meanwhile);
+    tcase_add_test(tests, a_port_that_is_taken_is_exit_1);
+    tcase_add_test(tests, with_a_star_new_queues_are_shared_out_from_their_log_start);
+    tcase_add_test(tests, with_a_star_the_first_listing_follows_start);
+    suite_add_tcase(suite, tests);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
