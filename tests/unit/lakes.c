@@ -16,6 +16,15 @@ static struct lake_file *files;
 static size_t file_count;
 static bool tried;
 
+/* Or the test ends here. */
+static void *grown(void *bytes, size_t size)
+{
+    void *larger = realloc(bytes, size);
+
+    ck_assert_ptr_nonnull(larger);
+    return larger;
+}
+
 static char *read_whole(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "rb");
@@ -28,8 +37,7 @@ static char *read_whole(const char *path, size_t *size)
     *size = 0;
     do {
         capacity = capacity == 0 ? 1 << 20 : capacity * 2;
-        bytes = realloc(bytes, capacity);
-        ck_assert_ptr_nonnull(bytes);
+        bytes = grown(bytes, capacity);
         *size += fread(bytes + *size, 1, capacity - *size, file);
     } while (*size == capacity);
     (void)fclose(file);
@@ -46,8 +54,7 @@ char *unpack_zstd(const void *bytes, size_t size, size_t *unpacked)
     while (left != 0 || in.pos < in.size) {
         if (out.size - out.pos < ZSTD_DStreamOutSize()) {
             out.size = out.size == 0 ? 1 << 20 : out.size * 2;
-            out.dst = realloc(out.dst, out.size);
-            ck_assert_ptr_nonnull(out.dst);
+            out.dst = grown(out.dst, out.size);
         }
         size_t before = in.pos + out.pos;
         left = ZSTD_decompressStream(stream, &out, &in);
@@ -73,8 +80,7 @@ char *unpack_gzip(const void *bytes, size_t size, size_t *unpacked)
     while (result == Z_OK) {
         if (stream.total_out == capacity) {
             capacity = capacity == 0 ? 1 << 20 : capacity * 2;
-            out = realloc(out, capacity);
-            ck_assert_ptr_nonnull(out);
+            out = grown(out, capacity);
         }
         stream.next_out = (Bytef *)out + stream.total_out;
         stream.avail_out = (uInt)(capacity - stream.total_out);
@@ -122,8 +128,7 @@ static void read_tar(const char *tar, size_t size)
         if (kind == 'L') {
             (void)snprintf(long_name, sizeof long_name, "%.*s", (int)length, content);
         } else if (kind == '0' || kind == '\0') {
-            files = realloc(files, (file_count + 1) * sizeof *files);
-            ck_assert_ptr_nonnull(files);
+            files = grown(files, (file_count + 1) * sizeof *files);
             struct lake_file *file = &files[file_count++];
             if (long_name[0] != '\0') {
                 (void)snprintf(file->path, sizeof file->path, "%s", long_name);
