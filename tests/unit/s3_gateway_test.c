@@ -1,6 +1,8 @@
 /*
  * The S3 store against a real gateway, whose signature check is not ours. QUEEN_S3_TEST_GATEWAY names the program (as
- * tests/integration/gateway prints it); without it nothing is tested, and one line says so.
+ * tests/integration/gateway prints it); without it nothing is tested, and one line says so. With
+ * QUEEN_S3_TEST_GATEWAY_CERT and QUEEN_S3_TEST_GATEWAY_KEY, PEM files for 127.0.0.1, it is spoken to over TLS, where
+ * bodies go unsigned.
  */
 #include <arpa/inet.h>
 #include <check.h>
@@ -22,6 +24,8 @@
 #define BUCKET "lake"
 
 static const char *program;
+static const char *certificate; /* NULL: plain http */
+static const char *certificate_key;
 static char folder[64];
 static char endpoint[64];
 static pid_t gateway;
@@ -47,8 +51,13 @@ static void start_gateway(int port)
         int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
         dup2(null, STDOUT_FILENO);
         dup2(null, STDERR_FILENO);
-        execl(program, "versitygw", "--access", "testkey", "--secret", "test/secret+key", "--region", "eu-test-1",
-              "--port", listen_at, "posix", folder, (char *)NULL);
+        if (certificate != NULL) {
+            execl(program, "versitygw", "--access", "testkey", "--secret", "test/secret+key", "--region", "eu-test-1",
+                  "--port", listen_at, "--cert", certificate, "--key", certificate_key, "posix", folder, (char *)NULL);
+        } else {
+            execl(program, "versitygw", "--access", "testkey", "--secret", "test/secret+key", "--region", "eu-test-1",
+                  "--port", listen_at, "posix", folder, (char *)NULL);
+        }
         _exit(127);
     }
     ck_assert_int_gt(gateway, 0);
@@ -83,12 +92,13 @@ static void setup(void)
     snprintf(bucket, sizeof bucket, "%s/" BUCKET, folder);
     ck_assert_int_eq(mkdir(bucket, 0700), 0);
     start_gateway(port);
-    snprintf(endpoint, sizeof endpoint, "http://127.0.0.1:%d", port);
+    snprintf(endpoint, sizeof endpoint, "%s://127.0.0.1:%d", certificate != NULL ? "https" : "http", port);
     settings = (struct settings){.endpoint = endpoint,
                                  .region = "eu-test-1",
                                  .bucket = BUCKET,
                                  .access_key = "testkey",
                                  .secret_key = "test/secret+key",
+                                 .ca_file = (char *)(uintptr_t)certificate,
                                  .path_style = true};
     call_reactor = reactor_create(&error);
     open_store();
@@ -270,6 +280,8 @@ END_TEST
 int main(void)
 {
     program = getenv("QUEEN_S3_TEST_GATEWAY");
+    certificate = getenv("QUEEN_S3_TEST_GATEWAY_CERT");
+    certificate_key = getenv("QUEEN_S3_TEST_GATEWAY_KEY");
     if (program == NULL) {
         printf("s3_gateway_test: QUEEN_S3_TEST_GATEWAY names no gateway: nothing tested\n");
         return EXIT_SUCCESS;
