@@ -83,6 +83,7 @@ DEVBROKER := $(if $(DEVBROKER_SRC),$(OUT)/tests/devbroker)
 SIMULATE  := $(if $(SIM_SRC),$(OUT)/tests/sim/simulate)
 UNIT      := $(patsubst tests/unit/%.c,$(OUT)/tests/unit/%,$(UNIT_SRC))
 FUZZ      := $(patsubst tests/fuzz/%.c,$(OUT)/tests/fuzz/%,$(FUZZ_SRC))
+BENCH_RUN := $(firstword $(wildcard tests/bench/run tests/bench/run.py))
 BENCH     := $(patsubst tests/bench/%.c,$(OUT)/tests/bench/%,$(BENCH_SRC))
 
 .DEFAULT_GOAL := all
@@ -113,7 +114,7 @@ demo: ## mirror this machine's package log (or INPUT=events.ndjson PARTITION_BY=
 
 bench: ## measure: throughput, processor time, memory (prints a table)
 	+@$(in_parallel) bench-programs
-	tests/bench/run
+	$(if $(filter %.py,$(BENCH_RUN)),$(PYTHON) )$(or $(BENCH_RUN),$(error there is no tests/bench/run))
 
 sanitize: ## everything under AddressSanitizer, UBSan and ThreadSanitizer, and a few seconds of each fuzz target
 	+@$(in_parallel) VARIANT=asan unit-programs
