@@ -58,6 +58,7 @@ struct supervisor {
     int exit_code;
     struct mono_ms deadline; /* of the phase, while draining or killing */
     struct mono_ms listing;  /* the next one, with `*` */
+    struct log_limit unlisted;
 };
 
 /* ---- stopping ---- */
@@ -136,7 +137,7 @@ static void start_probe(struct supervisor *supervisor, struct mono_ms now)
         supervisor->exit_code = PROBE_FAILED;
         supervisor->finished = true;
     } else {
-        log_line(LOG_WARN, NULL, "the queues could not be listed: %s", error.message);
+        log_limited(&supervisor->unlisted, now, LOG_WARN, NULL, "the queues could not be listed: %s", error.message);
     }
 }
 
@@ -169,7 +170,7 @@ static void take_probe_result(struct supervisor *supervisor, const struct probe_
         return;
     }
     if (result->code != 0) {
-        log_line(LOG_WARN, NULL, "the queues could not be listed: %s", result->message);
+        log_limited(&supervisor->unlisted, now, LOG_WARN, NULL, "the queues could not be listed: %s", result->message);
         return;
     }
     supervisor->phase = PHASE_RUNNING;
