@@ -222,13 +222,14 @@ static const char *skip_value(const char *at, const char *end)
 
 bool json_take(struct slice *rest, struct slice *value)
 {
-    const char *end = rest->at + rest->size;
+    const char *end;
     const char *start;
     const char *after;
 
     if (rest->at == NULL) {
         return false;
     }
+    end = rest->at + rest->size;
     start = skip_blanks(rest->at, end);
     after = start == end ? NULL : skip_value(start, end);
     if (after == NULL) {
@@ -450,12 +451,14 @@ static const char *decode_escape(const char *at, const char *end, struct text *t
 
 bool json_string(struct slice value, struct text *decoded)
 {
-    const char *at = value.at + 1;
-    const char *end = value.at + value.size - 1;
+    const char *at;
+    const char *end;
 
     if (!json_is_string(value)) {
         return false;
     }
+    at = value.at + 1;
+    end = value.at + value.size - 1;
     while (at != NULL && at < end) {
         const char *escape = memchr(at, '\\', (size_t)(end - at));
         const char *plain_end = escape == NULL ? end : escape;

@@ -219,9 +219,9 @@ static void read_prefix(struct batch *batch, struct kv_operation *operation)
         }
     }
     text_add_format(text, "],\"truncated\":%s,\"nextAfter\":", truncated ? "true" : "false");
-    text_add_quoted(text, truncated ? last->key : slice_of(""));
-    if (!truncated) {
-        text->size -= 2;
+    if (truncated && last != NULL) {
+        text_add_quoted(text, last->key);
+    } else {
         text_add_string(text, "null");
     }
 }

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -433,7 +432,7 @@ static int open_listener(const struct options *options, unsigned *port)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *found = NULL;
-    struct sockaddr_storage bound;
+    struct sockaddr_storage bound = {0};
     socklen_t size = sizeof bound;
     char service[16];
     int listener = -1;
@@ -443,12 +442,12 @@ static int open_listener(const struct options *options, unsigned *port)
         listener = listen_at(found);
         freeaddrinfo(found);
     }
-    if (listener < 0 || getsockname(listener, (struct sockaddr *)&bound, &size) != 0) {
+    if (listener < 0 || getsockname(listener, (struct sockaddr *)&bound, &size) != 0 ||
+        getnameinfo((struct sockaddr *)&bound, size, NULL, 0, service, sizeof service, NI_NUMERICSERV) != 0) {
         fprintf(stderr, "devbroker: can't listen on %s:%u: %s\n", options->host, options->port, strerror(errno));
         return -1;
     }
-    *port = ntohs(bound.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&bound)->sin6_port
-                                              : ((const struct sockaddr_in *)&bound)->sin_port);
+    *port = (unsigned)strtoul(service, NULL, 10);
     return listener;
 }
 

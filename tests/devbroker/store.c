@@ -341,7 +341,7 @@ void store_write_id(const struct partition *partition, char to[36])
     static const char hex[] = "0123456789abcdef";
     int64_t serial = partition->chosen_id != 0 ? partition->chosen_id : partition->serial;
     struct slice seed = {(const char *)&serial, sizeof serial};
-    uint64_t halves[2] = {slice_hash(seed, 1), slice_hash(seed, 2)};
+    const uint64_t halves[2] = {slice_hash(seed, 1), slice_hash(seed, 2)};
     size_t at = 0;
 
     for (size_t i = 0; i < 32; i++) {
