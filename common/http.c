@@ -25,9 +25,9 @@
 #define BODY_LIMIT_MOST (SIZE_MAX / 4)
 #define IDLE_HANDLES    64u
 
-/* What curl reads from a socket at once. The large one costs half a megabyte of address space a transfer and is worth
+/* What curl reads from a socket at once. The large one costs a quarter of a megabyte a transfer and is worth
  * it for bodies of many megabytes; small answers touch a page or two of theirs. */
-#define READ_SIZE_BLOCK   (512L * 1024)
+#define READ_SIZE_BLOCK   (256L * 1024)
 #define READ_SIZE         (32L * 1024)
 #define UPLOAD_SIZE_LARGE (512L * 1024)
 #define UPLOAD_LARGE      (1024u * 1024)

@@ -11,8 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define FIRST_CAPACITY   65536u
+#define HUGE_BODY        (8u * 1024 * 1024)
 #define RETRY_AFTER_MOST INT64_C(86400) /* seconds: whoever asks for more is mistaken, and would stop a sink for good */
 
 static bool is_blank(char byte)
@@ -125,6 +128,19 @@ static size_t next_capacity(const struct http_answer *answer, size_t capacity, s
     return wanted > answer->body_limit ? answer->body_limit : wanted;
 }
 
+/* Page faults, one for 4 KiB, are the greater part of what receiving a large body costs: with huge pages it is half the
+ * processor time. A body with a declared length fills its memory to the end, so no page of it is larger than its use.
+ * Only advice: where the kernel doesn't take it, nothing is different. */
+static void advise_huge_pages(const struct block *block)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t start = ((uintptr_t)block->body + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)block->body + block->body_capacity) / page * page;
+    if (block->body_capacity >= HUGE_BODY && end > start) {
+        (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
+    }
+}
+
 static char *room_in_block(struct http_answer *answer, size_t need)
 {
     struct block *block = answer->response.block;
@@ -137,6 +153,9 @@ static char *room_in_block(struct http_answer *answer, size_t need)
         if (status != QS_OK) {
             answer->stopped = (enum qs_error)status;
             return NULL;
+        }
+        if (answer->length_declared) {
+            advise_huge_pages(block);
         }
     }
     return block->body + block->body_size;
