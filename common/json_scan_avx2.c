@@ -9,7 +9,7 @@
 #    include "common/json_scan_inner.h"
 
 /* The whole program is built for any x86-64; only what is called where json_scan_has_avx2() said yes may use more. */
-#    define BLOCK_TARGET    __attribute__((target("avx2,bmi,bmi2,lzcnt,pclmul")))
+#    define BLOCK_TARGET    __attribute__((target("avx2,bmi,bmi2,pclmul")))
 #    define BLOCK_CONTAINER json_scan_container_avx2
 #    define BLOCK_REST      json_scan_rest_avx2
 #    define BLOCK_INLINE    static inline __attribute__((always_inline)) BLOCK_TARGET
