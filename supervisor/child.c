@@ -42,7 +42,7 @@ static void close_each_but(int keep)
         return;
     }
     /* Closing what is listed doesn't disturb the listing: each entry is looked for by its number. */
-    while ((entry = readdir(folder)) != NULL) { // NOLINT(concurrency-mt-unsafe): there is one thread
+    while ((entry = readdir(folder)) != NULL) {
         int descriptor = (int)strtol(entry->d_name, NULL, 10);
 
         if (descriptor > STDERR_FILENO && descriptor != keep && descriptor != dirfd(folder)) {

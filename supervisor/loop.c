@@ -372,7 +372,7 @@ static int run(struct supervisor *supervisor)
 
     supervisor->signals = open_signals();
     if (supervisor->signals < 0) {
-        (void)fprintf(stderr, "queen-s3: signalfd: %s\n", strerror(errno)); // NOLINT(concurrency-mt-unsafe)
+        (void)fprintf(stderr, "queen-s3: signalfd: %s\n", strerror(errno));
         return EXIT_LISTEN;
     }
     supervisor->listener = listener_create(settings->listen_host, settings->listen_port, route, supervisor, &error);

@@ -271,7 +271,7 @@ static void start_supervisor(void)
     if (supervisor == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         log_capture(tell_log, NULL);
-        exit(supervisor_run(&settings, &hooks)); // NOLINT(concurrency-mt-unsafe)
+        exit(supervisor_run(&settings, &hooks));
     }
     ck_assert_int_gt(supervisor, 0);
 }
