@@ -1,0 +1,385 @@
+/*
+ * Every setting, read in the order of spec 3.1: a table of variables, and what they have to be to each other.
+ */
+#include "common/settings.h"
+
+#include <ctype.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "common/memory.h"
+#include "common/settings_parse.h"
+
+#define MB             ((int64_t)1048576)
+#define WORKERS_MAX    1024
+#define MEMORY_BASE_MB 32 /* spec 4.1 */
+#define MEMORY_EACH_MB 16
+/* "At least 100" has no upper end; thirty years are one that no deadline overflows at. */
+#define GRACE_MAX INT64_C(1000000000000)
+
+#define AT(field) .offset = offsetof(struct settings, field)
+#define NUMBER(variable, field, initial, from, to, factor)                                                        \
+    {                                                                                                             \
+        .name = (variable), .take = take_number, AT(field), .fallback = (initial), .least = (from), .most = (to), \
+        .unit = (factor)                                                                                          \
+    }
+
+const struct setting_choice setting_starts[] = {{"latest", START_LATEST}, {"earliest", START_EARLIEST}, {NULL, 0}};
+const struct setting_choice setting_crash_points[] = {{"never", CRASH_NEVER},
+                                                      {"after_intent", CRASH_AFTER_INTENT},
+                                                      {"mid_upload", CRASH_MID_UPLOAD},
+                                                      {"after_upload", CRASH_AFTER_UPLOAD},
+                                                      {"before_commit", CRASH_BEFORE_COMMIT},
+                                                      {"after_commit", CRASH_AFTER_COMMIT},
+                                                      {NULL, 0}};
+static const struct setting_choice encryptions[] = {{"AES256", SSE_AES256}, {"aws:kms", SSE_KMS}, {NULL, 0}};
+static const struct setting_choice log_formats[] = {{"human", 0}, {"json", 1}, {NULL, 0}};
+static const struct setting_choice log_levels[] = {
+    {"error", LOG_ERROR}, {"warn", LOG_WARN}, {"info", LOG_INFO}, {"debug", LOG_DEBUG}, {NULL, 0}};
+
+static const char secret_text[] = "one line of text without control bytes (its value is not shown)";
+static const char secret_in_file[] = "a readable file that holds the secret in one line";
+static const char pem_file[] = "the path of a PEM file";
+
+/* QUEEN_S3_FORMAT stands before the two that it chooses between, a secret before its file. */
+static const struct setting_row rows[] = {
+    {.name = "QUEEN_URL", .take = take_url, .fallback = "http://localhost:6632", .expected = "an http(s) URL"},
+    {.name = "QUEEN_TOKEN", .take = take_secret, AT(queen_token), .expected = secret_text, .secret = true},
+    {.name = "QUEEN_TOKEN_FILE", .take = take_secret_file, AT(queen_token), .expected = secret_in_file},
+    {.name = "QUEEN_CA_FILE", .take = take_text, AT(queen_ca_file), .expected = pem_file},
+    {.name = "QUEEN_S3_SINK",
+     .take = take_sink,
+     .fallback = "default",
+     .expected = "1 to 64 characters of A-Z a-z 0-9 . _ -"},
+    {.name = "QUEEN_S3_QUEUES", .take = take_queues, .expected = "a comma list of queues, or *"},
+    {.name = "QUEEN_S3_PARTITIONS",
+     .take = take_absent,
+     .expected = "it unset: a static list of partitions has no safeTime, so no window could ever be closed; "
+                 "they are discovered with POST /api/v1/partitions/changed"},
+    {.name = "QUEEN_S3_ENDPOINT",
+     .take = take_endpoint,
+     .expected = "scheme://host[:port] (http or https), or file:///absolute/dir"},
+    {.name = "QUEEN_S3_REGION", .take = take_word, AT(region), .expected = "a region's name, as eu-central-1"},
+    {.name = "QUEEN_S3_BUCKET", .take = take_bucket, .expected = "a bucket's name, without a slash or a blank"},
+    {.name = "QUEEN_S3_PREFIX",
+     .take = take_prefix,
+     .fallback = "queen",
+     .expected = "segments between single slashes, none of them empty, . or .."},
+    {.name = "QUEEN_S3_ACCESS_KEY",
+     .take = take_word,
+     AT(access_key),
+     .expected = "an access key, one word (its value is not shown)",
+     .secret = true},
+    {.name = "QUEEN_S3_SECRET_KEY", .take = take_secret, AT(secret_key), .expected = secret_text, .secret = true},
+    {.name = "QUEEN_S3_SECRET_KEY_FILE", .take = take_secret_file, AT(secret_key), .expected = secret_in_file},
+    {.name = "QUEEN_S3_PATH_STYLE",
+     .take = take_switch,
+     AT(path_style),
+     .expected = "true, false, 1, 0, yes, no, on or off"},
+    {.name = "QUEEN_S3_SSE", .take = take_choice, AT(sse), .expected = "AES256 or aws:kms", .choices = encryptions},
+    {.name = "QUEEN_S3_SSE_KMS_KEY_ID", .take = take_word, AT(sse_kms_key_id), .expected = "a KMS key's id, one word"},
+    {.name = "QUEEN_S3_FORMAT", .take = take_format, .fallback = "jsonl", .expected = "jsonl or parquet"},
+    {.name = "QUEEN_S3_COMPRESSION", .take = take_compression, .fallback = "zstd", .expected = "zstd, gzip or none"},
+    {.name = "QUEEN_S3_PARQUET_CODEC", .take = take_codec, .fallback = "zstd", .expected = "zstd or snappy"},
+    {.name = "QUEEN_S3_LAYOUT", .take = take_layout, .fallback = "merged", .expected = "merged or per-partition"},
+    {.name = "QUEEN_S3_ALIGN", .take = take_align, .fallback = "hour", .expected = "hour, day or none"},
+    {.name = "QUEEN_S3_START",
+     .take = take_choice,
+     AT(start),
+     .fallback = "latest",
+     .expected = "latest or earliest",
+     .choices = setting_starts},
+    NUMBER("QUEEN_S3_TARGET_MB", target_bytes, "128", 1, 5120, MB),
+    NUMBER("QUEEN_S3_MAX_WINDOW_MS", max_window_ms, "300000", 100, 86400000, 1),
+    NUMBER("QUEEN_S3_CHECKPOINT_EVERY", checkpoint_every, "20", 1, 100000, 1),
+    NUMBER("QUEEN_S3_MEMORY_MB", memory_bytes, "1024", 1, 1048576, MB),
+    NUMBER("QUEEN_S3_FETCH_CONCURRENCY", fetch_concurrency, "4", 1, 256, 1),
+    NUMBER("QUEEN_S3_DISCOVERY_INTERVAL_MS", discovery_interval_ms, "2000", 10, 3600000, 1),
+    NUMBER("QUEEN_S3_SAFE_GUARD_MS", safe_guard_ms, "5000", 0, 3600000, 1),
+    NUMBER("QUEEN_S3_LEASE_TTL_MS", lease_ttl_ms, "30000", 1000, 3600000, 1),
+    NUMBER("QUEEN_S3_MULTIPART_THRESHOLD_MB", multipart_threshold_bytes, "64", 5, 5120, MB),
+    {.name = "QUEEN_S3_LISTEN",
+     .take = take_listen,
+     .fallback = "127.0.0.1:9333",
+     .expected = "host:port, an IPv6 address in brackets, the port from 0 to 65535"},
+    {.name = "QUEEN_S3_INSTANCE", .take = take_text, AT(instance), .expected = "this instance's name"},
+    NUMBER("QUEEN_S3_WORKERS", workers, NULL, 1, WORKERS_MAX, 1),
+    {.name = "QUEEN_S3_CRASH_AT",
+     .take = take_choice,
+     AT(crash_at),
+     .fallback = "never",
+     .expected = "never, after_intent, mid_upload, after_upload, before_commit or after_commit",
+     .choices = setting_crash_points},
+    {.name = "QUEEN_S3_LOG_FORMAT",
+     .take = take_switch,
+     AT(log_json),
+     .fallback = "human",
+     .expected = "human or json",
+     .choices = log_formats},
+    {.name = "QUEEN_S3_LOG_LEVEL",
+     .take = take_choice,
+     AT(log_level),
+     .expected = "error, warn, info or debug",
+     .choices = log_levels},
+    {.name = "QUEEN_S3_SHUTDOWN_GRACE_MS",
+     .take = take_number,
+     AT(shutdown_grace_ms),
+     .fallback = "30000",
+     .expected = "a whole number, at least 100",
+     .least = 100,
+     .most = GRACE_MAX,
+     .unit = 1},
+    {.name = "QUEEN_S3_CONTROL", .take = take_control, AT(control), .expected = "an absolute path, or off"},
+    {.name = "QUEEN_S3_CONNECTORS", .take = take_text, AT(connectors), .expected = "a folder of connector definitions"},
+    {.name = "QUEEN_S3_CA_FILE", .take = take_text, AT(ca_file), .expected = pem_file},
+};
+
+#define ROW_COUNT (sizeof rows / sizeof *rows)
+
+static bool is_blank(const char *text)
+{
+    while (isspace((unsigned char)*text)) {
+        text++;
+    }
+    return *text == '\0';
+}
+
+/* The value without the blanks around it; a secret loses only the line feed that a file or a template left on it. */
+static char *copy_value(const char *value, bool secret)
+{
+    size_t size = strlen(value);
+
+    if (secret) {
+        return memory_copy(value, size > 0 && value[size - 1] == '\n' ? size - 1 : size);
+    }
+    while (isspace((unsigned char)*value)) {
+        value++;
+    }
+    size = strlen(value);
+    while (size > 0 && isspace((unsigned char)value[size - 1])) {
+        size--;
+    }
+    return memory_copy(value, size);
+}
+
+/* No value may hold control bytes: names go into keys, all go into lines. */
+static int check_bytes(const struct setting_row *row, const char *text, struct error *error)
+{
+    for (const char *at = text; *at != '\0'; at++) {
+        if ((unsigned char)*at < 0x20 || *at == 0x7F) {
+            struct setting_row told = *row;
+            told.expected = "text without control bytes";
+            return setting_refuse(&told, text, error);
+        }
+    }
+    return 0;
+}
+
+static int read_row(const struct setting_row *row, const char *value, struct settings *settings, struct error *error)
+{
+    if (value == NULL || is_blank(value)) {
+        return row->fallback != NULL ? row->take(row, row->fallback, settings, error) : 0;
+    }
+    char *text = copy_value(value, row->secret);
+    int code = check_bytes(row, text, error);
+
+    if (code == 0) {
+        code = row->take(row, text, settings, error);
+    }
+    explicit_bzero(text, strlen(text));
+    free(text);
+    return code;
+}
+
+static int require(bool there, const char *name, const char *what, struct error *error)
+{
+    return there ? 0 : error_set(error, QS_ERROR_INPUT, "%s is not set: expected %s", name, what);
+}
+
+static int check_required(const struct settings *settings, struct error *error)
+{
+    bool file = settings->file_root != NULL;
+    bool some_queues = settings->all_queues || settings->queue_count > 0 || settings->connectors != NULL;
+    bool has_access = settings->access_key != NULL;
+    bool has_secret = settings->secret_key != NULL;
+    int code = require(some_queues, "QUEEN_S3_QUEUES", "a comma list of queues, or *", error);
+
+    if (code == 0) {
+        code = require(settings->endpoint != NULL, "QUEEN_S3_ENDPOINT", "scheme://host[:port], or file:///absolute/dir",
+                       error);
+    }
+    if (code == 0) {
+        code =
+            require(settings->region != NULL || file, "QUEEN_S3_REGION", "the bucket's region, as eu-central-1", error);
+    }
+    if (code == 0) {
+        code = require(settings->bucket != NULL, "QUEEN_S3_BUCKET", "a bucket's name", error);
+    }
+    if (code == 0) {
+        code = require(has_access || (file && !has_secret), "QUEEN_S3_ACCESS_KEY",
+                       has_secret ? "it beside QUEEN_S3_SECRET_KEY: both keys or neither" : "an access key", error);
+    }
+    if (code == 0) {
+        code = require(has_secret || (file && !has_access), "QUEEN_S3_SECRET_KEY",
+                       has_access ? "it (or QUEEN_S3_SECRET_KEY_FILE) beside QUEEN_S3_ACCESS_KEY: both keys or neither"
+                                  : "a secret key, or QUEEN_S3_SECRET_KEY_FILE",
+                       error);
+    }
+    return code;
+}
+
+static int check_encryption(const struct settings *settings, struct error *error)
+{
+    if (settings->sse_kms_key_id == NULL || settings->sse == SSE_KMS) {
+        return 0;
+    }
+    return error_set(error, QS_ERROR_INPUT,
+                     "QUEEN_S3_SSE_KMS_KEY_ID=%.200s: expected it only with QUEEN_S3_SSE=aws:kms, which is %s",
+                     settings->sse_kms_key_id, settings->sse == SSE_AES256 ? "AES256" : "unset");
+}
+
+/* The processors that this process may run on: a container's share, not the machine. */
+static int64_t count_cores(void)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) {
+        return CPU_COUNT(&set);
+    }
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? online : 1;
+}
+
+/* No more of them than there are queues; connectors without queues still need one. */
+static int64_t limit_workers(const struct settings *settings, int64_t workers)
+{
+    int64_t most = settings->all_queues ? WORKERS_MAX : (int64_t)settings->queue_count;
+
+    if (most < 1) {
+        most = 1;
+    }
+    return workers < most ? workers : most;
+}
+
+static int check_memory(const struct settings *settings, struct error *error)
+{
+    int64_t workers = limit_workers(settings, settings->workers);
+    int64_t needed = MEMORY_BASE_MB + MEMORY_EACH_MB * workers;
+    int64_t given = settings->memory_bytes / MB;
+
+    if (given >= needed) {
+        return 0;
+    }
+    return error_set(error, QS_ERROR_INPUT,
+                     "QUEEN_S3_MEMORY_MB=%lld: expected at least %lld for %lld worker%s (%d, and %d a worker; "
+                     "QUEEN_S3_WORKERS sets how many)",
+                     (long long)given, (long long)needed, (long long)workers, workers == 1 ? "" : "s", MEMORY_BASE_MB,
+                     MEMORY_EACH_MB);
+}
+
+/* The hostname, or something that no other instance is called. */
+static void fill_instance(struct settings *settings)
+{
+    char name[256] = "";
+    uint64_t number = 0;
+
+    if (settings->instance != NULL) {
+        return;
+    }
+    if (gethostname(name, sizeof name - 1) == 0 && !is_blank(name)) {
+        settings->instance = memory_copy(name, strlen(name));
+        return;
+    }
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) {
+        number = (uint64_t)getpid();
+    }
+    settings->instance = memory_format("queen-s3-%016llx", (unsigned long long)number);
+    settings->instance_generated = true;
+}
+
+static int read_all(settings_lookup *lookup, void *argument, struct settings *settings, struct error *error)
+{
+    const char *rust_log = lookup(argument, "RUST_LOG");
+    int code = 0;
+
+    settings->log_level = settings_rust_log(rust_log != NULL ? rust_log : "");
+    for (size_t i = 0; i < ROW_COUNT && code == 0; i++) {
+        code = read_row(&rows[i], lookup(argument, rows[i].name), settings, error);
+    }
+    if (code == 0) {
+        code = check_required(settings, error);
+    }
+    if (code == 0) {
+        code = check_encryption(settings, error);
+    }
+    if (code != 0) {
+        return code;
+    }
+    fill_instance(settings);
+    if (settings->workers == 0) {
+        int64_t cores = count_cores();
+        settings->workers = limit_workers(settings, cores < WORKERS_MAX ? cores : WORKERS_MAX);
+    }
+    return check_memory(settings, error);
+}
+
+int settings_read(settings_lookup *lookup, void *argument, struct settings *settings, struct error *error)
+{
+    *settings = (struct settings){0};
+    int code = read_all(lookup, argument, settings, error);
+
+    if (code != 0) {
+        settings_free(settings);
+    }
+    return code;
+}
+
+static const char *environment(void *argument, const char *name)
+{
+    (void)argument;
+    return getenv(name);
+}
+
+int settings_read_environment(struct settings *settings, struct error *error)
+{
+    return settings_read(environment, NULL, settings, error);
+}
+
+static void free_secret(char *secret)
+{
+    if (secret != NULL) {
+        explicit_bzero(secret, strlen(secret));
+        free(secret);
+    }
+}
+
+void settings_free(struct settings *settings)
+{
+    for (size_t i = 0; i < settings->queue_count; i++) {
+        free(settings->queues[i]);
+    }
+    free(settings->queues);
+    free(settings->queen_url);
+    free_secret(settings->queen_token);
+    free(settings->queen_ca_file);
+    free(settings->sink);
+    free(settings->endpoint);
+    free(settings->file_root);
+    free(settings->region);
+    free(settings->bucket);
+    free(settings->prefix);
+    free(settings->access_key);
+    free_secret(settings->secret_key);
+    free(settings->sse_kms_key_id);
+    free(settings->listen_host);
+    free(settings->listen_port);
+    free(settings->instance);
+    free(settings->control);
+    free(settings->connectors);
+    free(settings->ca_file);
+    *settings = (struct settings){0};
+}

@@ -1,0 +1,54 @@
+/*
+ * The parts of settings.c: how one value is understood. Each take_… function gets a value without blanks around it
+ * (a secret comes as it is), puts what it means into the settings, and refuses what it doesn't accept with the line of
+ * spec 3.1.
+ */
+#ifndef COMMON_SETTINGS_PARSE_H
+#define COMMON_SETTINGS_PARSE_H
+
+#include "common/settings.h"
+
+struct setting_choice {
+    const char *name;
+    int value;
+};
+
+struct setting_row;
+typedef int setting_take(const struct setting_row *row, const char *text, struct settings *settings,
+                         struct error *error);
+
+/* One variable of spec 3.1. */
+struct setting_row {
+    const char *name;
+    setting_take *take;
+    size_t offset;        /* of the field in struct settings, where take doesn't know it */
+    const char *fallback; /* the default, read like any other value; NULL: none */
+    const char *expected; /* behind "expected " in the line that refuses a value */
+    int64_t least;        /* numbers */
+    int64_t most;
+    int64_t unit;                         /* what the number is multiplied with */
+    const struct setting_choice *choices; /* ended by a NULL name */
+    bool secret;                          /* no message shows its value */
+};
+
+/* QS_ERROR_INPUT with `NAME=value: expected …`. The value is cut where it is long and shown without control bytes. */
+int setting_refuse(const struct setting_row *row, const char *text, struct error *error);
+
+setting_take take_number, take_choice, take_switch, take_text, take_word, take_secret, take_secret_file;
+setting_take take_url, take_endpoint, take_listen;
+setting_take take_sink, take_queues, take_bucket, take_prefix, take_control, take_absent;
+setting_take take_format, take_compression, take_codec, take_layout, take_align;
+
+/* What RUST_LOG says about this program; LOG_INFO where it says nothing. */
+enum log_level settings_rust_log(const char *text);
+
+/* An accepted URL without user and password, which may be secret: malloc. */
+char *settings_public_url(const char *url);
+
+/* The table's spelling of a value. */
+const char *setting_choice_name(const struct setting_choice *choices, int value);
+
+extern const struct setting_choice setting_starts[];
+extern const struct setting_choice setting_crash_points[];
+
+#endif
