@@ -9,8 +9,8 @@
 #include "common/queen_api.h"
 #include "common/settings.h"
 
-#define LAKE_NAME_SIZE 161 /* the longest escaped name, 160, and a NUL */
-#define LAKE_KEY_SIZE 1025 /* S3's longest key, 1024, and a NUL */
+#define LAKE_NAME_SIZE 161  /* the longest escaped name, 160, and a NUL */
+#define LAKE_KEY_SIZE  1025 /* S3's longest key, 1024, and a NUL */
 
 /* What fixes a window's bytes and keys: the intent (spec 3.5). */
 struct window_shape {

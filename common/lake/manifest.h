@@ -55,7 +55,7 @@ const char *manifest_writer(const struct window_shape *shape);
  * memory. Strings are spelled the lake's way. Written as a stream: no tree. */
 char *manifest_format(const struct manifest *manifest, size_t *size);
 
-/* Reads any spelling of it, unknown keys ignored, `compression` none with parquet read as snappy. QS_ERROR_BODY where it
+/* Reads any spelling of it, unknown keys ignored (`lost` may be missing), `compression` none with parquet read as snappy. QS_ERROR_BODY where it
  * isn't a manifest. On success the caller owns it: manifest_free(). */
 int manifest_parse(const char *text, size_t size, struct manifest *manifest, struct error *error);
 void manifest_free(struct manifest *manifest);
