@@ -246,37 +246,40 @@ static ssize_t read_whole(const char *path, char *bytes, size_t size)
     return (ssize_t)filled;
 }
 
+/* What a file holds. One line feed at its end is not part of it; an empty file, a second line, a NUL or a file without
+ * an end is no secret. */
+static bool put_file(const struct setting_row *row, char *bytes, size_t size, struct settings *settings)
+{
+    if (size > 0 && bytes[size - 1] == '\n') {
+        bytes[--size] = '\0';
+    }
+    return size > 0 && size < SECRET_BYTES - 1 && strlen(bytes) == size && put_secret(row, bytes, settings);
+}
+
 /* row is the …_FILE variable, which shares its field with the plain one. */
 int take_secret_file(const struct setting_row *row, const char *text, struct settings *settings, struct error *error)
 {
-    char *bytes = memory_new(SECRET_BYTES + 1, 1);
-    char reason[128];
     struct setting_row told = *row;
-    int code = 0;
-    ssize_t size = 0;
+    char expected[192];
+    char reason[128];
 
     if (*text_field(row, settings) != NULL) {
         told.expected = "either the secret itself or a file that holds it, not both";
-        code = setting_refuse(&told, text, error);
-    } else if ((size = read_whole(text, bytes, SECRET_BYTES)) < 0) {
-        char expected[192];
+        return setting_refuse(&told, text, error);
+    }
+    char *bytes = memory_new(SECRET_BYTES + 1, 1);
+    ssize_t size = read_whole(text, bytes, SECRET_BYTES);
+    bool taken = false;
+
+    if (size >= 0) {
+        taken = put_file(row, bytes, (size_t)size, settings);
+    } else {
         snprintf(expected, sizeof expected, "%s (%s)", row->expected, strerror_r(errno, reason, sizeof reason));
         told.expected = expected;
-        code = setting_refuse(&told, text, error);
-    } else {
-        if (size > 0 && bytes[size - 1] == '\n') {
-            bytes[--size] = '\0';
-        }
-        /* Neither an empty file nor one with a line feed, a NUL or too much in it holds a secret. */
-        if (size == 0 || size >= SECRET_BYTES - 1 || strlen(bytes) != (size_t)size) {
-            code = setting_refuse(row, text, error);
-        } else if (!put_secret(row, bytes, settings)) {
-            code = setting_refuse(row, text, error);
-        }
     }
     explicit_bzero(bytes, SECRET_BYTES);
     free(bytes);
-    return code;
+    return taken ? 0 : setting_refuse(&told, text, error);
 }
 
 /* Set at all, it is refused. */
