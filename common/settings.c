@@ -165,13 +165,32 @@ static char *copy_value(const char *value, bool secret)
     return memory_copy(value, size);
 }
 
-/* No value may hold control bytes: names go into keys, all go into lines. */
+/* The bytes of the UTF-8 character at text, 0 where there is none that is well formed. */
+static size_t character_size(const unsigned char *text)
+{
+    size_t size = text[0] < 0x80 ? 1 : text[0] < 0xC2 ? 0 : text[0] < 0xE0 ? 2 : text[0] < 0xF0 ? 3 : 4;
+
+    for (size_t i = 1; i < size; i++) {
+        if ((text[i] & 0xC0u) != 0x80u) {
+            return 0;
+        }
+    }
+    /* Longer than it has to be, half of a surrogate pair, above the last character. */
+    bool wrong = (text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] > 0x9F) ||
+                 (text[0] == 0xF0 && text[1] < 0x90) || (text[0] == 0xF4 && text[1] > 0x8F) || text[0] > 0xF4;
+    return wrong ? 0 : size;
+}
+
+/* Names go into JSON and into keys, and everything goes into lines. A secret goes nowhere but into a header. */
 static int check_bytes(const struct setting_row *row, const char *text, struct error *error)
 {
-    for (const char *at = text; *at != '\0'; at++) {
-        if ((unsigned char)*at < 0x20 || *at == 0x7F) {
-            struct setting_row told = *row;
-            told.expected = "text without control bytes";
+    struct setting_row told = *row;
+    size_t size;
+
+    told.expected = "UTF-8 text without control bytes";
+    for (const char *at = text; *at != '\0' && !row->secret; at += size) {
+        size = character_size((const unsigned char *)at);
+        if (size == 0 || (unsigned char)*at < 0x20 || *at == 0x7F) {
             return setting_refuse(&told, text, error);
         }
     }
