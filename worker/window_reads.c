@@ -157,9 +157,9 @@ static size_t count_unplaceable(struct window_engine *engine, struct partition *
                                 size_t count)
 {
     size_t lost = 0;
-    if (partition->frontier == TIME_UNKNOWN || engine->previous_end == TIME_UNKNOWN)
-        return 0;
-    while (lost < count && records[lost].ts.v < engine->previous_end)
+    /* Below T_{k-1} alone says nothing: of a position that was not known exactly, answer after answer is. */
+    int64_t promised = lower(partition->frontier, engine->previous_end);
+    while (lost < count && records[lost].ts.v < promised)
         lost++;
     if (lost > 0)
         window_lose(engine, partition, records[0].offset, records[lost - 1].offset, false);

@@ -134,7 +134,9 @@ static void report_fill_worker(struct worker *worker)
     report->safe_time_us = safe_time.v;
     report->safe_time_mono_ms = arrived.v;
     report->safe_time_wall_ms = wall.v;
-    report->buffer_bytes = worker->budget.used;
+    report->buffer_bytes = 0;
+    for (size_t i = 0; i < worker->seat_count; i++)
+        report->buffer_bytes += queue_buffered(worker->seats[i].queue);
     report->precondition_lost = worker->host.precondition_lost;
     services_request_counts(&worker->services, report);
 }
