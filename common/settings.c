@@ -181,7 +181,8 @@ static size_t character_size(const unsigned char *text)
     return wrong ? 0 : size;
 }
 
-/* Names go into JSON and into keys, and everything goes into lines. A secret goes nowhere but into a header. */
+/* Names go into JSON and into keys, and everything goes into lines. A secret goes nowhere but into a header. DEL is a
+ * control byte that a broker takes into a queue's name (spec 1.2). */
 static int check_bytes(const struct setting_row *row, const char *text, struct error *error)
 {
     struct setting_row told = *row;
@@ -190,7 +191,7 @@ static int check_bytes(const struct setting_row *row, const char *text, struct e
     told.expected = "UTF-8 text without control bytes";
     for (const char *at = text; *at != '\0' && !row->secret; at += size) {
         size = character_size((const unsigned char *)at);
-        if (size == 0 || (unsigned char)*at < 0x20 || *at == 0x7F) {
+        if (size == 0 || (unsigned char)*at < 0x20 || (*at == 0x7F && row->take != take_queues)) {
             return setting_refuse(&told, text, error);
         }
     }

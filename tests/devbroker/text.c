@@ -89,7 +89,8 @@ int slice_compare(struct slice left, struct slice right)
 
 uint64_t slice_hash(struct slice from, uint64_t seed)
 {
-    uint64_t hash = seed ^ UINT64_C(0xcbf29ce484222325);
+    /* Spread: a seed merely xored in would make up for another first byte, and two partitions' ids look alike. */
+    uint64_t hash = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ UINT64_C(0xcbf29ce484222325);
 
     for (size_t i = 0; i < from.size; i++) {
         hash = (hash ^ (unsigned char)from.at[i]) * UINT64_C(0x100000001b3);
