@@ -30,7 +30,7 @@ def file_lake(folder: pathlib.Path, bucket: str = 'lake') -> dict[str, str]:
 def parse_metrics(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     """Prometheus text as {(name, ((label, value), ...)): value}; a line that is none of it is an error."""
     samples = {}
-    for line in text.splitlines():
+    for line in text.split('\n'):
         if not line or line.startswith('#'):
             continue
         found = SAMPLE.match(line)
