@@ -9,8 +9,10 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/error.h"
+#include "common/spare.h"
 
 bool budget_take(struct budget *budget, size_t size)
 {
@@ -18,12 +20,14 @@ bool budget_take(struct budget *budget, size_t size)
         return false;
     }
     budget->used += size;
+    spare_limit(budget);
     return true;
 }
 
 void budget_force(struct budget *budget, size_t size)
 {
     budget->used += size;
+    spare_limit(budget);
 }
 
 void budget_give(struct budget *budget, size_t size)
@@ -34,6 +38,16 @@ void budget_give(struct budget *budget, size_t size)
 size_t budget_room(const struct budget *budget)
 {
     return budget->used < budget->limit ? budget->limit - budget->used : 0;
+}
+
+void budget_age(struct budget *budget)
+{
+    spare_age(budget);
+}
+
+void budget_close(struct budget *budget)
+{
+    spare_drop(budget);
 }
 
 /* What a block with such arrays takes; false where no size_t holds it. */
@@ -97,13 +111,39 @@ void block_retain(struct block *block)
     block->references++;
 }
 
+static void free_body(struct block *block)
+{
+    if (block->body_mapped > 0) {
+        spare_give(block->budget, block->body, block->body_mapped);
+    } else {
+        free(block->body);
+    }
+    block->body = NULL;
+    block->body_mapped = 0;
+}
+
+/* Large bodies live in mappings that are used again: fresh pages cost more than all that is done with them (each has to
+ * be found and zeroed by the kernel). */
+static char *grow_body(struct block *block, size_t capacity, size_t *mapped)
+{
+    if (block->budget == NULL || capacity < SPARE_MIN) {
+        return block->body_mapped > 0 ? NULL : realloc(block->body, capacity);
+    }
+    char *body = spare_take(block->budget, capacity, mapped);
+    if (body != NULL && block->body != NULL) {
+        memcpy(body, block->body, block->body_size);
+        free_body(block);
+    }
+    return body;
+}
+
 void block_release(struct block *block)
 {
     if (block == NULL || --block->references > 0) {
         return;
     }
     block_discharge(block, 0);
-    free(block->body);
+    free_body(block);
     free(block->records);
     free(block);
 }
@@ -114,16 +154,19 @@ int block_reserve_body(struct block *block, size_t capacity, bool may_exceed)
         return QS_OK;
     }
     size_t charged = block->charged;
+    size_t mapped = 0;
+    capacity = block->budget != NULL ? spare_round(capacity) : capacity;
     int status = block_charge(block, capacity, block->record_capacity, may_exceed);
     if (status != QS_OK) {
         return status;
     }
-    char *body = realloc(block->body, capacity);
+    char *body = grow_body(block, capacity, &mapped);
     if (body == NULL) {
         block_discharge(block, charged);
         return QS_ERROR_NO_MEMORY;
     }
     block->body = body;
+    block->body_mapped = mapped;
     block->body_capacity = capacity;
     return QS_OK;
 }
@@ -169,17 +212,48 @@ static const char *rebased(const char *slice, uintptr_t from, size_t size, const
     return at <= size ? to + at : slice;
 }
 
+static void move_slices(struct block *block, uintptr_t from, const char *to)
+{
+    for (size_t i = 0; i < block->record_count; i++) {
+        struct record *record = &block->records[i];
+        record->transaction_id = rebased(record->transaction_id, from, block->body_size, to);
+        record->payload = rebased(record->payload, from, block->body_size, to);
+    }
+}
+
+/* A mapping that turned out to be far too large: its bytes move to memory of their size. */
+static void unmap_body(struct block *block)
+{
+    char *body = malloc(block->body_size);
+    if (body == NULL) {
+        return;
+    }
+    memcpy(body, block->body, block->body_size);
+    move_slices(block, (uintptr_t)block->body, body);
+    free_body(block);
+    block->body = body;
+    block->body_capacity = block->body_size;
+}
+
 /* What can't be shrunk stays as large as it is, and counted. Shrinking seldom moves the bytes, but it may: then the
  * slices move along. An empty array is freed, as realloc to 0 bytes says nothing clear. */
 static void trim_body(struct block *block)
 {
     if (block->body_size == 0) {
-        free(block->body);
-        block->body = NULL;
+        free_body(block);
         block->body_capacity = 0;
         return;
     }
     if (block->body_size >= block->body_capacity) {
+        return;
+    }
+    if (block->body_mapped > 0 && block->body_size >= SPARE_MIN) {
+        block->body_mapped = spare_cut(block->body, block->body_mapped, block->body_size);
+        block->body_capacity = block->body_mapped;
+        return;
+    }
+    if (block->body_mapped > 0) {
+        unmap_body(block);
         return;
     }
     uintptr_t before = (uintptr_t)block->body;
@@ -188,11 +262,7 @@ static void trim_body(struct block *block)
         return;
     }
     if ((uintptr_t)body != before) {
-        for (size_t i = 0; i < block->record_count; i++) {
-            struct record *record = &block->records[i];
-            record->transaction_id = rebased(record->transaction_id, before, block->body_size, body);
-            record->payload = rebased(record->payload, before, block->body_size, body);
-        }
+        move_slices(block, before, body);
     }
     block->body = body;
     block->body_capacity = block->body_size;

@@ -22,6 +22,8 @@
 struct budget {
     size_t limit;
     size_t used;
+    size_t spare;                /* held by the regions below: room that is taken back before anything is refused */
+    struct spare_region *spares; /* bodies of blocks that are gone, for the next ones (spare.c) */
 };
 
 /* True, and counted, where it fits. */
@@ -30,6 +32,10 @@ bool budget_take(struct budget *budget, size_t size);
 void budget_force(struct budget *budget, size_t size);
 void budget_give(struct budget *budget, size_t size);
 size_t budget_room(const struct budget *budget);
+/* To be called about once a second: gives spare memory that found no use for some seconds back to the kernel. */
+void budget_age(struct budget *budget);
+/* Gives all of it back. */
+void budget_close(struct budget *budget);
 
 enum {
     RECORD_PAYLOAD_NULL = 1, /* the wire said null */
@@ -51,7 +57,8 @@ struct block {
     struct budget *budget; /* may be NULL: not counted */
     size_t references;
     size_t charged; /* what it has taken from the budget */
-    char *body;     /* owned, malloc */
+    char *body;     /* owned: malloc, or a mapping of body_mapped bytes */
+    size_t body_mapped;
     size_t body_size;
     size_t body_capacity;
     struct record *records; /* owned, malloc */

@@ -12,7 +12,7 @@
 #include "common/memory.h"
 #include "worker/queue_internal.h"
 
-#define CALL_WEIGHT_MAX     33554432u /* aimed at: half of the broker's own ceiling */
+#define CALL_WEIGHT_MAX     16777216u /* aimed at: so large that a call's own cost is nothing beside it */
 #define CALL_RESERVE_MAX    75497472u /* the broker's ceiling and a segment (spec 1.2) */
 #define ENTRY_OVERHEAD      512
 #define PROBES_MAX          64

@@ -9,6 +9,7 @@
 
 #define HOLE_ASKED_AGAIN 3
 #define READ_WEIGHT_MIN  65536
+#define READ_AHEAD_SHARE 4 /* of the target */
 
 /* ---- what to read ---- */
 
@@ -27,13 +28,14 @@ static int64_t read_limit(const struct window_engine *engine)
     int64_t unit = lake_align_unit_us(engine->settings.align);
     int64_t limit = engine->safe_time - engine->settings.guard_us;
     if (unit == 0)
-        limit += engine->settings.max_window_us;
-    else if (engine->previous_end == TIME_UNKNOWN)
-        limit += unit;
-    else
+        unit = engine->settings.max_window_us;
+    else if (engine->previous_end != TIME_UNKNOWN)
         limit =
-            lower(limit, lake_align_floor(engine->settings.align, (struct broker_us){engine->previous_end}).v + unit) +
-            unit;
+            lower(limit, lake_align_floor(engine->settings.align, (struct broker_us){engine->previous_end}).v + unit);
+    /* One unit ahead, but not once the buffer keeps the encoder busy for a while: memory that is read into too early is
+     * fresh memory, which costs more than the reading. */
+    if (engine->buffered_weight < (uint64_t)engine->settings.target_weight / READ_AHEAD_SHARE)
+        limit += unit;
     return lower(limit, spread_full_at(engine));
 }
 

@@ -168,6 +168,7 @@ static void report_due(void *argument)
     /* What the supervisor has not read yet would only grow: it gets the newest state once it reads again. */
     if (worker->outgoing.end == worker->outgoing.start)
         report_send(worker, true);
+    budget_age(&worker->budget);
     timer_set(worker->world.timers, &worker->report_timer,
               (struct mono_ms){world_now(&worker->world).v + REPORT_EVERY_MS}, report_due, worker);
 }
@@ -366,6 +367,7 @@ static void worker_close(struct worker *worker)
     report_buffer_free(&worker->outgoing);
     report_buffer_free(&worker->incoming);
     reactor_destroy(worker->reactor);
+    budget_close(&worker->budget);
     free(worker);
 }
 
