@@ -1,4 +1,4 @@
-"""Starting, watching and ending real processes: what the helpers of the integration tests share.
+"""Starting, watching and ending real processes: what the integration tests stand on.
 
 Every wait ends at a deadline, and waits for an event (a line, a process's end, an answer) rather than for time.
 """
