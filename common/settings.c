@@ -49,7 +49,7 @@ static const struct setting_row rows[] = {
     {.name = "QUEEN_URL", .take = take_url, .fallback = "http://localhost:6632", .expected = "an http(s) URL"},
     {.name = "QUEEN_TOKEN", .take = take_secret, AT(queen_token), .expected = secret_text, .secret = true},
     {.name = "QUEEN_TOKEN_FILE", .take = take_secret_file, AT(queen_token), .expected = secret_in_file},
-    {.name = "QUEEN_CA_FILE", .take = take_text, AT(queen_ca_file), .expected = pem_file},
+    {.name = "QUEEN_CA_FILE", .take = take_readable_file, AT(queen_ca_file), .expected = pem_file},
     {.name = "QUEEN_S3_SINK",
      .take = take_sink,
      .fallback = "default",
@@ -134,7 +134,7 @@ static const struct setting_row rows[] = {
      .unit = 1},
     {.name = "QUEEN_S3_CONTROL", .take = take_control, AT(control), .expected = "an absolute path, or off"},
     {.name = "QUEEN_S3_CONNECTORS", .take = take_text, AT(connectors), .expected = "a folder of connector definitions"},
-    {.name = "QUEEN_S3_CA_FILE", .take = take_text, AT(ca_file), .expected = pem_file},
+    {.name = "QUEEN_S3_CA_FILE", .take = take_readable_file, AT(ca_file), .expected = pem_file},
 };
 
 #define ROW_COUNT (sizeof rows / sizeof *rows)

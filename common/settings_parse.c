@@ -282,6 +282,21 @@ int take_secret_file(const struct setting_row *row, const char *text, struct set
     return taken ? 0 : setting_refuse(&told, text, error);
 }
 
+/* What it holds is for TLS to judge; that it isn't there would only be found out at the first https call. */
+int take_readable_file(const struct setting_row *row, const char *text, struct settings *settings, struct error *error)
+{
+    struct setting_row told = *row;
+    char expected[192];
+    char reason[128];
+
+    if (access(text, R_OK) == 0) {
+        return put_text(row, text, settings);
+    }
+    snprintf(expected, sizeof expected, "%s (%s)", row->expected, strerror_r(errno, reason, sizeof reason));
+    told.expected = expected;
+    return setting_refuse(&told, text, error);
+}
+
 /* Set at all, it is refused. */
 int take_absent(const struct setting_row *row, const char *text, struct settings *settings, struct error *error)
 {

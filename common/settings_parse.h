@@ -36,7 +36,7 @@ int setting_refuse(const struct setting_row *row, const char *text, struct error
 
 setting_take take_number, take_choice, take_switch, take_text, take_word, take_secret, take_secret_file;
 setting_take take_url, take_endpoint, take_listen;
-setting_take take_sink, take_queues, take_bucket, take_prefix, take_control, take_absent;
+setting_take take_sink, take_queues, take_bucket, take_prefix, take_control, take_readable_file, take_absent;
 setting_take take_format, take_compression, take_codec, take_layout, take_align;
 
 /* What RUST_LOG says about this program; LOG_INFO where it says nothing. */

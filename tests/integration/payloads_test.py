@@ -40,12 +40,14 @@ PAYLOADS = {
 }
 PAYLOADS['what an envelope looks like'] = PAYLOADS['what an envelope looks like'][:-4]
 
-PARTITIONS = ['', ' ', '   ', '"', '\\', '"quoted"', "it's", 'a/b', '/', '//', '%', '%41', '100%', '.', '..', '~', 'a~b', 'A', 'a',
-              'caffè', '日本語', '😀', '\x7f', 'a\u2028b', '\u2029', '\ufeff', '\u0080', 'p' * 3000, 'è' * 1500, 'Default', 'null',
-              'x=y', 'a,b', '\\u0041', '\U0010ffff', '\uffff', '[', '}', 'queue=orders']
-QUEUES = ['a/b', '.', '..', '%', '%41', 'caffè', '日本語', 'dt=2026-01-01', 'with blank', '"', '\\', "it's", 'a~b', '~', '\x7f', 'a\u2028b',
-          '-', '_queen', 'windows', 'Q' * 161, 'q' * 160, 'è' * 53, 'è' * 54, 'n' * 1000, ':', 's3:default:x', '{', '[]', '😀', '#', '?x=1&y',
-          '+', ';', '$HOME', '*x']
+PARTITIONS = [
+    '', ' ', '   ', '"', '\\', '"quoted"', "it's", 'a/b', '/', '//', '%', '%41', '100%', '.', '..', '~', 'a~b', 'A', 'a',
+    'caffè', '日本語', '😀', '\x7f', 'a\u2028b', '\u2029', '\ufeff', '\u0080', 'p' * 3000, 'è' * 1500, 'Default', 'null',
+    'x=y', 'a,b', '\\u0041', '\U0010ffff', '\uffff', '[', '}', 'queue=orders']
+QUEUES = [
+    'a/b', '.', '..', '%', '%41', 'caffè', '日本語', 'dt=2026-01-01', 'with blank', '"', '\\', "it's", 'a~b', '~', '\x7f',
+    'a\u2028b', '-', '_queen', 'windows', 'Q' * 161, 'q' * 160, 'è' * 53, 'è' * 54, 'n' * 1000, ':', 's3:default:x', '{',
+    '[]', '😀', '#', '?x=1&y', '+', ';', '$HOME', '*x']
 
 
 def item(queue: str, partition: str, transaction_id: str, payload: bytes) -> bytes:
@@ -119,7 +121,8 @@ class PayloadsTest(mirror.MirrorTest):
         for size in range(1, 200):
             text = b'x' * size
             items += [item(self.queue, f'p{size % 3}', f't{size}-{i}', p) for i, p in enumerate((
-                b'"' + text + rb'\""', b'"' + text + rb'\\"', b'["' + text + b'",\n1]', b' ' * size + b'1', text.replace(b'x', b'7')))]
+                b'"' + text + rb'\""', b'"' + text + rb'\\"', b'["' + text + b'",\n1]', b' ' * size + b'1',
+                text.replace(b'x', b'7')))]
         self.mirror_all(items)
 
     def test_a_payload_left_empty_is_null(self):
@@ -209,8 +212,8 @@ class PayloadsTest(mirror.MirrorTest):
         lines = []
         for compression in COMPRESSIONS:
             self.bucket = f'lake-{compression}'
-            sink = self.sink(broker, f'sink-{compression}', QUEEN_S3_SINK=compression, QUEEN_S3_COMPRESSION=compression,
-                             **file_lake(self.folder, self.bucket))
+            sink = self.sink(broker, f'sink-{compression}', QUEEN_S3_SINK=compression,
+                             QUEEN_S3_COMPRESSION=compression, **file_lake(self.folder, self.bucket))
             sink.wait_records(len(PAYLOADS))
             self.assertEqual(sink.terminate(), 0)
             lines.append(self.same_bytes(broker))
