@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/memory.h"
+
 #define FIRST_CAPACITY 65536u
 
 void part_buffer_free(struct part_buffer *buffer)
@@ -158,8 +160,8 @@ static int finish_whole(struct encode_parts *parts, struct encode_result *result
     for (const struct part_buffer *buffer = parts->first; buffer != NULL; buffer = buffer->next) {
         count++;
     }
-    parts->pieces = calloc(count, sizeof *parts->pieces);
-    if (parts->pieces == NULL || EVP_DigestFinal_ex(parts->md5, result->md5, NULL) != 1) {
+    parts->pieces = memory_new(count, sizeof *parts->pieces);
+    if (EVP_DigestFinal_ex(parts->md5, result->md5, NULL) != 1) {
         return QS_ERROR_NO_MEMORY;
     }
     for (const struct part_buffer *buffer = parts->first; buffer != NULL; buffer = buffer->next) {

@@ -428,28 +428,28 @@ struct encoder *encode_thread_create(struct reactor *reactor, int jobs, int comp
     return NULL;
 }
 
-void encode_thread_destroy(struct encoder *base)
+void encode_thread_destroy(struct encoder *encoder)
 {
-    struct thread_encoder *encoder = (struct thread_encoder *)base;
+    struct thread_encoder *own = (struct thread_encoder *)encoder;
 
-    if (encoder == NULL) {
+    if (own == NULL) {
         return;
     }
-    lock(encoder);
-    encoder->ending = true;
-    (void)pthread_cond_broadcast(&encoder->work);
-    unlock(encoder);
-    for (size_t i = 0; i < encoder->thread_count; i++) {
-        (void)pthread_join(encoder->threads[i], NULL);
+    lock(own);
+    own->ending = true;
+    (void)pthread_cond_broadcast(&own->work);
+    unlock(own);
+    for (size_t i = 0; i < own->thread_count; i++) {
+        (void)pthread_join(own->threads[i], NULL);
     }
-    if (encoder->wake >= 0) {
-        (void)reactor_watch(encoder->reactor, encoder->wake, 0, NULL, NULL);
-        (void)close(encoder->wake);
+    if (own->wake >= 0) {
+        (void)reactor_watch(own->reactor, own->wake, 0, NULL, NULL);
+        (void)close(own->wake);
     }
-    (void)pthread_cond_destroy(&encoder->moved);
-    (void)pthread_cond_destroy(&encoder->work);
-    (void)pthread_mutex_destroy(&encoder->lock);
-    free(encoder);
+    (void)pthread_cond_destroy(&own->moved);
+    (void)pthread_cond_destroy(&own->work);
+    (void)pthread_mutex_destroy(&own->lock);
+    free(own);
 }
 
 uint64_t encode_memory(const struct window_shape *shape, uint64_t text_size, uint64_t threshold)

@@ -11,7 +11,6 @@
 
 #include "common/lake/manifest.h"
 #include "common/memory.h"
-#include "worker/encode_stream.h"
 #include "worker/queue_internal.h"
 
 static void upload_objects(struct queue *queue);
@@ -27,7 +26,7 @@ static void note_failure(void *argument, const struct error *error)
 static void commit_free(struct queue *queue)
 {
     struct commit *commit = &queue->commit;
-    redo_stream_destroy(commit->stream);
+    window_objects_destroy(commit->objects);
     window_plan_free(&commit->plan);
     free(commit->prefix);
     memset(commit, 0, sizeof *commit);
@@ -129,21 +128,21 @@ static void manifest_fill_lost(struct manifest *manifest, const struct window_pl
 static char *manifest_text(struct queue *queue, size_t *size)
 {
     struct commit *commit = &queue->commit;
-    struct manifest_object object = {.key = commit->key, .bytes = commit->bytes, .records = commit->records};
-    memcpy(object.sha256, commit->object.sha256, sizeof object.sha256);
+    struct window_totals totals;
     struct manifest manifest = {.sink = queue->host->settings->sink,
                                 .queue = queue->name,
                                 .bounds = commit->bounds,
                                 .shape = commit->shape,
-                                .objects = &object,
-                                .object_count = 1,
-                                .records = commit->records,
-                                .bytes = commit->bytes,
-                                .partitions = commit->object.partitions,
-                                .min_ts = commit->object.min_ts,
-                                .max_ts = commit->object.max_ts,
                                 .writer = (char *)(uintptr_t)manifest_writer(&commit->shape),
                                 .committed_at = queue->world->wall(queue->world)};
+    manifest.objects = window_objects_list(commit->objects, &manifest.object_count, &totals);
+    manifest.records = totals.records;
+    manifest.bytes = totals.bytes;
+    manifest.partitions = totals.partitions;
+    manifest.min_ts = totals.min_ts;
+    manifest.max_ts = totals.max_ts;
+    commit->records = totals.records;
+    commit->bytes = totals.bytes;
     manifest_fill_lost(&manifest, &commit->plan);
     char *text = manifest_format(&manifest, size);
     free(manifest.lost);
@@ -166,88 +165,35 @@ static void manifest_upload(struct queue *queue)
 
 /* ---- the objects ---- */
 
-static int plan_next(struct run_source *source, struct run *run)
-{
-    struct plan_source *plan = (struct plan_source *)source;
-    if (plan->next >= plan->plan->run_count)
-        return 0;
-    *run = plan->plan->runs[plan->next++];
-    return 1;
-}
-
-static void plan_rewind(void *argument)
+static void objects_done(void *argument, const struct error *error)
 {
     struct queue *queue = argument;
-    queue->commit.source.next = 0;
-    if (queue->commit.stream != NULL)
-        redo_stream_rewind(queue->commit.stream);
-}
-
-static void stream_asked(void *argument)
-{
-    struct queue *queue = argument;
-    redo_stream_asked(queue->commit.stream);
-}
-
-static void stream_stop(void *argument)
-{
-    struct queue *queue = argument;
-    redo_stream_stop(queue->commit.stream);
-}
-
-static void stream_failed(void *argument, const struct error *error)
-{
-    struct queue *queue = argument;
-    queue_stop(queue, "redoing window %" PRId64 ": %s", queue->commit.bounds.k, error->message);
-}
-
-static void object_done(void *argument, const struct error *error, const struct encode_result *result)
-{
-    struct queue *queue = argument;
-    struct commit *commit = &queue->commit;
-    commit->upload = NULL;
     if (error->code != QS_OK) {
-        queue_stop(queue, "upload of %s: %s", commit->key, error->message);
+        queue_stop(queue, "%s", error->message);
         return;
     }
-    commit->object = *result;
-    commit->records = result->records;
-    commit->bytes = result->bytes;
     queue->world->crash(queue->world, CRASH_AFTER_UPLOAD);
     manifest_upload(queue);
-}
-
-static uint64_t plan_text_size(const struct window_plan *plan)
-{
-    uint64_t size = 0;
-    for (size_t i = 0; i < plan->run_count; i++)
-        size += jsonl_run_size(&plan->runs[i]);
-    return size;
 }
 
 static void upload_objects(struct queue *queue)
 {
     struct commit *commit = &queue->commit;
+    struct error error;
+    struct window_objects_request request = {.subject = queue->name,
+                                             .escaped_queue = queue->escaped,
+                                             .prefix = commit->prefix,
+                                             .shape = commit->shape,
+                                             .bounds = commit->bounds,
+                                             .plan = &commit->plan,
+                                             .threshold = queue->host->multipart_threshold,
+                                             .failed = note_failure,
+                                             .done = objects_done,
+                                             .argument = queue};
     commit->step = COMMIT_UPLOAD;
-    const struct window_plan *plan = &commit->plan;
-    if (plan->surveyed != NULL)
-        commit->stream = redo_stream_create(queue->world, (struct name){queue->name, queue->name_size}, plan->surveyed,
-                                            plan->surveyed_count, stream_failed, queue);
-    else
-        commit->source = (struct plan_source){{plan_next, plan_text_size(plan)}, plan, 0};
-    struct upload_request request = {.subject = queue->name,
-                                     .key = commit->key,
-                                     .shape = commit->shape,
-                                     .source = commit->stream != NULL ? redo_stream_source(commit->stream)
-                                                                      : &commit->source.base,
-                                     .rewind = plan_rewind,
-                                     .asked = commit->stream != NULL ? stream_asked : NULL,
-                                     .stop = commit->stream != NULL ? stream_stop : NULL,
-                                     .threshold = queue->host->multipart_threshold,
-                                     .failed = note_failure,
-                                     .done = object_done,
-                                     .argument = queue};
-    commit->upload = upload_start(queue->world, &request);
+    commit->objects = window_objects_start(queue->world, &request, &error);
+    if (commit->objects == NULL)
+        queue_stop(queue, "%s", error.message);
 }
 
 /* ---- the intent ---- */
@@ -313,7 +259,8 @@ void commit_begin(struct queue *queue)
                    setting_layout_name(commit->shape.layout));
         return;
     }
-    if (lake_object_key(commit->prefix, queue->escaped, &commit->shape, &commit->bounds, commit->key, &error) != 0 ||
+    char key[LAKE_KEY_SIZE];
+    if (lake_object_key(commit->prefix, queue->escaped, &commit->shape, &commit->bounds, key, &error) != 0 ||
         lake_manifest_key(commit->prefix, queue->escaped, commit->bounds.k, commit->manifest_key, &error) != 0) {
         queue_stop(queue, "%s", error.message);
         return;
@@ -328,7 +275,6 @@ void commit_begin(struct queue *queue)
 
 void commit_drop(struct queue *queue)
 {
-    upload_cancel(queue->commit.upload);
     small_put_cancel(queue->commit.put);
     commit_free(queue);
 }

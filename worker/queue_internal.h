@@ -14,10 +14,10 @@
 #include "common/lake/key.h"
 #include "common/log.h"
 #include "worker/queue.h"
-#include "worker/redo_stream.h"
 #include "worker/retry.h"
 #include "worker/upload.h"
 #include "worker/window.h"
+#include "worker/window_objects.h"
 
 #define QUEUE_RETRY_MS 60000 /* a stopped queue is tried again (spec 3.7) */
 
@@ -76,12 +76,6 @@ struct held_partition {
 
 enum commit_step { COMMIT_IDLE, COMMIT_INTENT, COMMIT_UPLOAD, COMMIT_MANIFEST, COMMIT_POINTER };
 
-struct plan_source {
-    struct run_source base;
-    const struct window_plan *plan;
-    size_t next;
-};
-
 struct commit {
     enum commit_step step;
     struct window_plan plan;
@@ -90,13 +84,9 @@ struct commit {
     char *prefix;
     bool redo;
     bool manifest_found; /* a redo whose objects are all up */
-    char key[LAKE_KEY_SIZE];
     char manifest_key[LAKE_KEY_SIZE];
-    struct plan_source source;
-    struct redo_stream *stream; /* instead of source, where the window isn't held in memory */
-    struct upload *upload;
+    struct window_objects *objects;
     struct small_put *put;
-    struct encode_result object; /* sizes and hashes only */
     uint64_t records;
     uint64_t bytes;
     uint64_t lost;
