@@ -165,6 +165,8 @@ static void simulation_free(struct simulation *simulation)
         if (simulation->instances[i] != NULL)
             instance_crash(simulation->instances[i]);
     simulation->verbose = false;
+    simulation->faults = false;
+    simulation->over = true;
     while (scheduler_step(&simulation->scheduler, INT64_MAX)) {
         /* nothing of it matters any more */
     }

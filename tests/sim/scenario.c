@@ -58,7 +58,7 @@ static void choose_settings(struct chance *chance, struct scenario *scenario)
     scenario->lease_ttl_ms = chance_spread(chance, scenario->duration_ms / 60 + 1000, scenario->duration_ms / 4 + 2000);
     scenario->checkpoint_every = chance_spread(chance, 1, 20);
     scenario->tight = chance_of(chance, 150);
-    scenario->memory = scenario->tight ? (size_t)chance_spread(chance, 1000, 400000) : 64u << 20;
+    scenario->memory = scenario->tight ? (size_t)chance_spread(chance, 80000, 600000) : 64u << 20;
     scenario->multipart_threshold = chance_of(chance, 200) ? (uint64_t)chance_spread(chance, 100, 5000) : 5u << 20;
     scenario->answer_ceiling = chance_of(chance, 300) ? chance_spread(chance, 100, 5000) : 64 << 20;
     scenario->records_ceiling = chance_of(chance, 300) ? chance_spread(chance, 1, 40) : 10000;
@@ -98,6 +98,32 @@ static int64_t choose_base(struct chance *chance, const struct scenario *scenari
     return BASE_US + 10 * unit - (chance_of(chance, 700) ? before : chance_between(chance, 0, unit));
 }
 
+static void tell(const struct simulation *simulation)
+{
+    const struct scenario *scenario = &simulation->scenario;
+    const struct weather *weather = &scenario->weather;
+    SIM_TRACE(simulation, "broker %s, %zu nodes, lag %lld ms; %zu queues of %zu partitions; %lld ms, history %lld ms",
+              simulation->log.second ? "2.x" : "1.x", simulation->log.node_count,
+              (long long)simulation->log.node_lag_max, scenario->queue_count, scenario->partition_count,
+              (long long)scenario->duration_ms, (long long)scenario->history_ms);
+    SIM_TRACE(simulation,
+              "align %d compression %d start %d from_log_start %d target %lld max_window %lld guard %lld discovery %lld "
+              "concurrency %lld ttl %lld checkpoint_every %lld memory %zu threshold %llu",
+              (int)scenario->align, (int)scenario->compression, (int)scenario->start, scenario->from_log_start,
+              (long long)scenario->target_bytes, (long long)scenario->max_window_ms, (long long)scenario->guard_ms,
+              (long long)scenario->discovery_interval_ms, (long long)scenario->fetch_concurrency,
+              (long long)scenario->lease_ttl_ms, (long long)scenario->checkpoint_every, scenario->memory,
+              (unsigned long long)scenario->multipart_threshold);
+    SIM_TRACE(simulation, "answers up to %lld bytes, %lld records an entry, %lld partitions a page",
+              (long long)scenario->answer_ceiling, (long long)scenario->records_ceiling,
+              (long long)scenario->page_ceiling);
+    SIM_TRACE(simulation, "weather: request %llu answer %llu status %llu odd %llu doubled %llu slow %llu body %llu, up to %lld ms",
+              (unsigned long long)weather->lost_request, (unsigned long long)weather->lost_answer,
+              (unsigned long long)weather->status, (unsigned long long)weather->odd_status,
+              (unsigned long long)weather->doubled, (unsigned long long)weather->slow,
+              (unsigned long long)weather->bad_body, (long long)weather->slow_ms);
+}
+
 void scenario_choose(struct simulation *simulation)
 {
     struct chance *chance = &simulation->chance;
@@ -111,6 +137,7 @@ void scenario_choose(struct simulation *simulation)
     choose_broker(chance, &simulation->log);
     simulation->queues[0] = "orders";
     simulation->queues[1] = "a/b";
+    tell(simulation);
 }
 
 /* ---- producers ---- */
@@ -212,7 +239,7 @@ static void lose_pointer(struct simulation *simulation)
 static void start_due(void *argument)
 {
     struct simulation *simulation = argument;
-    for (size_t i = 0; i < (simulation->scenario.two_instances ? 2 : 1); i++) {
+    for (size_t i = 0; !simulation->over && i < (simulation->scenario.two_instances ? 2 : 1); i++) {
         bool heir = chance_of(&simulation->chance, 700);
         if (simulation->instances[i] == NULL)
             instance_start(simulation, i, heir ? simulation->last_incarnation[i] : "");

@@ -84,6 +84,7 @@ struct simulation {
     struct instance *instances[INSTANCES_MAX];
     const char *queues[QUEUES_MAX];
     bool faults; /* things may still go wrong */
+    bool over;   /* no instance starts any more */
     bool pointer_lost;
     uint32_t incarnations;
     int64_t first_safe_time[QUEUES_MAX]; /* the earliest that an instance can have been told; INT64_MIN: none yet */
