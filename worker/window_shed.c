@@ -167,7 +167,7 @@ bool window_compact(struct window_engine *engine)
     block->record_capacity = compaction.records;
     if (budget != NULL)
         budget_force(budget, size);
-    block->charged = size;
+    block->charged += size;
     compaction.block = block;
     copy_all(engine, &compaction);
     block_release(block);
