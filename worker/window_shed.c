@@ -27,19 +27,40 @@ static int64_t extent_end(const struct held_extent *held)
     return record_ts(held, held->extent.count - 1).v;
 }
 
-static struct partition *highest_droppable(const struct window_engine *engine)
+/* Partitions by the ts that their last droppable extent ends with, the highest on top: a heap for one shedding, since
+ * dropping one extent after the other must not walk all partitions each time. */
+struct candidate {
+    int64_t end;
+    struct partition *partition;
+};
+
+static void sink_down(struct candidate *heap, size_t count, size_t at)
 {
-    const struct partition_heap *heap = &engine->heaps[HEAP_MERGE];
-    struct partition *highest = NULL;
-    int64_t end = TIME_UNKNOWN;
-    for (size_t i = 1; i <= heap->count; i++) {
-        const struct held_extent *last = last_droppable(heap->items[i]);
-        if (last != NULL && extent_end(last) > end) {
-            end = extent_end(last);
-            highest = heap->items[i];
-        }
+    struct candidate moving = heap[at];
+    for (size_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
+        if (child + 1 < count && heap[child + 1].end > heap[child].end)
+            child++;
+        if (heap[child].end <= moving.end)
+            break;
+        heap[at] = heap[child];
+        at = child;
     }
-    return highest;
+    heap[at] = moving;
+}
+
+static struct candidate *gather_candidates(const struct window_engine *engine, size_t *count)
+{
+    const struct partition_heap *merge = &engine->heaps[HEAP_MERGE];
+    struct candidate *heap = memory_new(merge->count, sizeof *heap);
+    *count = 0;
+    for (size_t i = 1; i <= merge->count; i++) {
+        const struct held_extent *last = last_droppable(merge->items[i]);
+        if (last != NULL)
+            heap[(*count)++] = (struct candidate){extent_end(last), merge->items[i]};
+    }
+    for (size_t i = *count / 2; i-- > 0;)
+        sink_down(heap, *count, i);
+    return heap;
 }
 
 static uint64_t drop_last(struct window_engine *engine, struct partition *partition)
@@ -60,14 +81,20 @@ static uint64_t drop_last(struct window_engine *engine, struct partition *partit
 
 bool window_shed(struct window_engine *engine, size_t bytes)
 {
+    size_t count;
     uint64_t dropped = 0;
+    struct candidate *heap = gather_candidates(engine, &count);
     const struct partition *lowest = heap_top(&engine->heaps[HEAP_BLOCKING]);
-    while (dropped < bytes) {
-        struct partition *highest = highest_droppable(engine);
-        if (highest == NULL || highest == lowest)
-            break;
-        dropped += drop_last(engine, highest);
+    while (dropped < bytes && count > 0 && heap[0].partition != lowest) {
+        dropped += drop_last(engine, heap[0].partition);
+        const struct held_extent *next = last_droppable(heap[0].partition);
+        if (next != NULL)
+            heap[0].end = extent_end(next);
+        else
+            heap[0] = heap[--count];
+        sink_down(heap, count, 0);
     }
+    free(heap);
     if (dropped > 0)
         spread_rebuild(engine);
     return dropped > 0;
