@@ -21,6 +21,14 @@ static void note_failure(void *argument, const struct error *error)
     snprintf(queue->error, sizeof queue->error, "%s", error->message);
 }
 
+/* cJSON would spell 1788512400000000 as 1.7885124e+15: the same number, but times are integers (spec 3.5). */
+static void add_integer(cJSON *object, const char *name, int64_t number)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRId64, number);
+    cJSON_AddRawToObject(object, name, digits);
+}
+
 /* ---- the pointer ---- */
 
 static void commit_free(struct queue *queue)
@@ -74,12 +82,12 @@ static void pointer_write(struct queue *queue)
     queue->world->crash(queue->world, CRASH_BEFORE_COMMIT);
     clock_format_broker(commit->bounds.end, end);
     cJSON *value = cJSON_CreateObject();
-    cJSON_AddNumberToObject(value, "k", (double)commit->bounds.k);
+    add_integer(value, "k", (int64_t)commit->bounds.k);
     cJSON_AddStringToObject(value, "tEnd", end);
     cJSON_AddStringToObject(value, "manifest", commit->manifest_key);
-    cJSON_AddNumberToObject(value, "records", (double)commit->records);
-    cJSON_AddNumberToObject(value, "bytes", (double)commit->bytes);
-    cJSON_AddNumberToObject(value, "committedAtMs", (double)queue->world->wall(queue->world).v);
+    add_integer(value, "records", (int64_t)commit->records);
+    add_integer(value, "bytes", (int64_t)commit->bytes);
+    add_integer(value, "committedAtMs", (int64_t)queue->world->wall(queue->world).v);
     char *text = cJSON_PrintUnformatted(value);
     cJSON_Delete(value);
     char *copy = memory_copy(text != NULL ? text : "", text != NULL ? strlen(text) : 0);
@@ -208,9 +216,9 @@ static void intent_written(struct queue *queue)
 static char *intent_text(const struct commit *commit)
 {
     cJSON *value = cJSON_CreateObject();
-    cJSON_AddNumberToObject(value, "k", (double)commit->bounds.k);
-    cJSON_AddNumberToObject(value, "tStart", (double)commit->bounds.start.v);
-    cJSON_AddNumberToObject(value, "tEnd", (double)commit->bounds.end.v);
+    add_integer(value, "k", (int64_t)commit->bounds.k);
+    add_integer(value, "tStart", (int64_t)commit->bounds.start.v);
+    add_integer(value, "tEnd", (int64_t)commit->bounds.end.v);
     cJSON_AddStringToObject(value, "format", setting_format_name(commit->shape.format));
     cJSON_AddStringToObject(value, "compression", setting_compression_name(commit->shape.compression));
     cJSON_AddStringToObject(value, "layout", setting_layout_name(commit->shape.layout));
