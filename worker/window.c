@@ -322,6 +322,20 @@ static int64_t next_life(const struct window_engine *engine)
     return ts;
 }
 
+/* A bound is moot once no record of the life before it is buffered any more. */
+static void prune_life_bounds(struct window_engine *engine)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < engine->life_bound_count; i++) {
+        const struct life_bound *bound = &engine->life_bounds[i];
+        const struct buffer *buffer = bound->partition->buffer;
+        if (buffer != NULL && buffer->head < buffer->count &&
+            record_ts(&buffer->extents[buffer->head], 0).v < bound->ts)
+            engine->life_bounds[kept++] = *bound;
+    }
+    engine->life_bound_count = kept;
+}
+
 /* The largest T_k that everything but size allows. */
 static int64_t close_bound(const struct window_engine *engine)
 {
@@ -430,6 +444,7 @@ static void count_records(struct window_engine *engine, int64_t bound)
 /* Brings the count up to what may be closed now. */
 static void advance(struct window_engine *engine)
 {
+    prune_life_bounds(engine);
     if (engine->previous_end == TIME_UNKNOWN) {
         const struct partition *first = heap_top(&engine->heaps[HEAP_MERGE]);
         if (first == NULL || partition_next_ts(first) >= close_bound(engine))
@@ -570,15 +585,6 @@ static void plan_take_lost(struct window_engine *engine, struct window_plan *pla
     }
 }
 
-static void drop_life_bounds(struct window_engine *engine, int64_t end)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < engine->life_bound_count; i++)
-        if (engine->life_bounds[i].ts > end)
-            engine->life_bounds[kept++] = engine->life_bounds[i];
-    engine->life_bound_count = kept;
-}
-
 bool window_close(struct window_engine *engine, bool force, struct window_plan *plan)
 {
     advance(engine);
@@ -603,7 +609,6 @@ bool window_close(struct window_engine *engine, bool force, struct window_plan *
     engine->counted_weight = 0;
     engine->counted_through = TIME_UNKNOWN;
     engine->full = false;
-    drop_life_bounds(engine, end);
     spread_rebuild(engine);
     return true;
 }
