@@ -15,6 +15,7 @@
 #define CALL_WEIGHT_MAX     16777216u /* aimed at: so large that a call's own cost is nothing beside it */
 #define CALL_RESERVE_MAX    75497472u /* the broker's ceiling and a segment (spec 1.2) */
 #define ENTRY_OVERHEAD      512
+#define RESERVE_MIN         16384u /* so that a small share still holds the answers of several partitions */
 #define PROBES_MAX          64
 #define PROBE_WEIGHT        16384
 #define HOLE_AGAIN_MS       3500 /* three times over at least 10 s (spec 3.8) */
@@ -202,12 +203,14 @@ static void call_done(void *argument, const struct error *error, struct fetch_an
 
 /* ---- calls ---- */
 
-static void call_add(struct queue *queue, struct read_call *call, size_t *capacity, const struct window_read *read)
+static void call_add(struct queue *queue, struct read_call *call, size_t *capacity, const struct window_read *read,
+                     uint64_t weight_limit)
 {
     size_t bytes_capacity = *capacity;
     call->reads = memory_grow(call->reads, capacity, call->count + 1, sizeof *call->reads);
     call->max_bytes = memory_grow(call->max_bytes, &bytes_capacity, call->count + 1, sizeof *call->max_bytes);
     uint64_t weight = read_weight(queue, read);
+    weight = weight < weight_limit ? weight : weight_limit;
     call->reads[call->count] = *read;
     call->max_bytes[call->count] = read->probe ? 1 : max_bytes_for(queue, weight);
     if (call->count == 0 && read->largest)
@@ -229,7 +232,7 @@ static struct read_call *call_gather(struct queue *queue, uint64_t weight_limit)
             call = memory_new(1, sizeof *call);
             call->queue = queue;
         }
-        call_add(queue, call, &capacity, &read);
+        call_add(queue, call, &capacity, &read, weight_limit);
         if (read.probe && call->count >= PROBES_MAX)
             break;
     }
@@ -248,7 +251,7 @@ static void call_give_back(struct queue *queue, struct read_call *call)
 static uint64_t call_reserve(const struct queue *queue, const struct read_call *call)
 {
     /* Estimates are generous, and grow with each answer that outgrew them. */
-    uint64_t reserve = call->weight + call->weight / 2 + 65536;
+    uint64_t reserve = call->weight + call->weight / 2 + RESERVE_MIN;
     if (queue->short_of_room > 0)
         reserve = queue->short_of_room > 4 ? CALL_RESERVE_MAX : reserve << queue->short_of_room;
     return reserve < CALL_RESERVE_MAX ? reserve : CALL_RESERVE_MAX;
@@ -277,12 +280,19 @@ static uint64_t weight_limit(const struct queue *queue)
         limit = CALL_WEIGHT_MAX;
     if (limit > room)
         limit = room;
-    return limit > 262144 ? limit : 262144;
+    return limit > RESERVE_MIN ? limit : RESERVE_MIN;
 }
 
-/* Sends one call if there is something to read and room for it. */
+/* Sends one call if there is something to read and room for it. Reading ahead takes what is free, down to half of the
+ * budget, and pushes nothing out: what it read would push out what others read, round and round, and no window would be
+ * any nearer. */
 static bool call_try(struct queue *queue)
 {
+    bool ahead = window_is_held_up(queue->engine);
+    if (ahead && budget_room(queue->world->budget) < queue->world->budget->limit / 2) {
+        queue->wants_room = true;
+        return false;
+    }
     struct read_call *call = call_gather(queue, weight_limit(queue));
     if (call == NULL)
         return false;
@@ -292,13 +302,13 @@ static bool call_try(struct queue *queue)
         return true;
     }
     queue->wants_room = true;
-    if (queue->host->relieve(queue->host, queue)) {
+    if (!ahead && queue->host->relieve(queue->host, queue)) {
         call_give_back(queue, call);
         return false; /* poked when the room is there */
     }
-    if (queue->read_count > 0) {
+    if (ahead || queue->read_count > 0) {
         call_give_back(queue, call);
-        return false; /* what is under way decides */
+        return false; /* what is under way decides, or what is held back */
     }
     /* Nothing can be given back: this read alone, whatever it weighs (spec 4.1: one record may exceed a share). */
     call->alone = true;

@@ -101,6 +101,10 @@ void window_read_ready(struct window_engine *engine, struct partition *partition
 /* How many times in a row a partition was held back. */
 uint32_t window_read_failures(const struct partition *partition);
 
+/* What blocks the close can't be read now (held back), or nothing but safeTime does: whatever is read meanwhile is read
+ * ahead, and worth no memory that has to be taken from something. */
+bool window_is_held_up(const struct window_engine *engine);
+
 /* How much a read should ask for so that all that are behind fill one window together, in bytes of weight. */
 int64_t window_read_weight(const struct window_engine *engine);
 

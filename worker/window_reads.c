@@ -18,8 +18,8 @@ static int64_t lower(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Nothing is read whose frontier lies at or above the ceiling plus one alignment unit, or where the buffer is full. */
-static int64_t read_limit(const struct window_engine *engine)
+/* How far the window could reach by time alone. */
+static int64_t ceiling(const struct window_engine *engine)
 {
     if (engine->redo)
         return engine->redo_end;
@@ -27,16 +27,35 @@ static int64_t read_limit(const struct window_engine *engine)
         return TIME_UNKNOWN;
     int64_t unit = lake_align_unit_us(engine->settings.align);
     int64_t limit = engine->safe_time - engine->settings.guard_us;
-    if (unit == 0)
-        unit = engine->settings.max_window_us;
-    else if (engine->previous_end != TIME_UNKNOWN)
+    if (unit != 0 && engine->previous_end != TIME_UNKNOWN)
         limit =
             lower(limit, lake_align_floor(engine->settings.align, (struct broker_us){engine->previous_end}).v + unit);
+    return limit;
+}
+
+/* Nothing is read whose frontier lies at or above the ceiling plus one alignment unit, or where the buffer is full. */
+static int64_t read_limit(const struct window_engine *engine)
+{
+    int64_t limit = ceiling(engine);
+    if (engine->redo || limit == TIME_UNKNOWN)
+        return limit;
+    int64_t unit = lake_align_unit_us(engine->settings.align);
+    if (unit == 0)
+        unit = engine->settings.max_window_us;
     /* One unit ahead, but not once the buffer keeps the encoder busy for a while: memory that is read into too early is
      * fresh memory, which costs more than the reading. */
     if (engine->buffered_weight < (uint64_t)engine->settings.target_weight / READ_AHEAD_SHARE)
         limit += unit;
     return lower(limit, spread_full_at(engine));
+}
+
+bool window_is_held_up(const struct window_engine *engine)
+{
+    const struct partition *lowest = heap_top(&engine->heaps[HEAP_BLOCKING]);
+    if (lowest == NULL)
+        return true;
+    bool suspect = lowest->trouble != NULL && lowest->trouble->suspect;
+    return lowest->held_back || suspect || (lowest->frontier != TIME_UNKNOWN && lowest->frontier >= ceiling(engine));
 }
 
 bool window_next_read(struct window_engine *engine, struct window_read *read)
