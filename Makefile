@@ -219,7 +219,8 @@ endef
 $(eval $(call library,libcommon,$(COMMON_SRC)))
 $(eval $(call library,libworker,$(WORKER_SRC)))
 $(eval $(call library,libsupervisor,$(SUPERVISOR_SRC)))
-$(eval $(call library,libtestsupport,$(SUPPORT_SRC)))
+# The simulator's models of documents and bucket serve the unit tests' scripted world too.
+$(eval $(call library,libtestsupport,$(SUPPORT_SRC) tests/sim/documents.c tests/sim/bucket.c))
 
 link = @mkdir -p $(@D) && echo "  LINK  $@" && $(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^)
 
