@@ -80,7 +80,6 @@ static const cJSON *hand_out(struct document_batch *batch, const cJSON *value)
     cJSON_ArrayForEach (item, value) {
         cJSON *last = cJSON_Duplicate(item, true);
         cJSON_InsertItemInArray(copy, 0, last);
-        last->string = memory_copy(item->string, strlen(item->string));
     }
     batch->values = memory_grow(batch->values, &batch->value_capacity, batch->value_count + 1, sizeof *batch->values);
     batch->values[batch->value_count++] = copy;

@@ -129,7 +129,7 @@ static void run_to_the_end(struct simulation *simulation)
     while (!done && !simulation->failed) {
         if (!any_instance(simulation))
             instance_start(simulation, 0, simulation->last_incarnation[0]);
-        for (int i = 0; i < CHECK_EVERY && go_on(simulation, deadline); i++) {
+        for (int i = 0; i < CHECK_EVERY && any_instance(simulation) && go_on(simulation, deadline); i++) {
             /* nothing more to do */
         }
         if (simulation->documents.write_count != writes)

@@ -77,7 +77,7 @@ static void choose_troubles(struct chance *chance, struct scenario *scenario)
     scenario->lives = !calm && chance_of(chance, 200);
     scenario->pins = !calm && chance_of(chance, 300);
     scenario->lost_checkpoints = !calm && chance_of(chance, 150);
-    scenario->lost_pointer = !calm && chance_of(chance, 40);
+    scenario->lost_pointer = !calm && chance_of(chance, 40) && !scenario->reconfigured; /* another prefix is no lake */
 }
 
 static void choose_broker(struct chance *chance, struct producer_log *log)
