@@ -133,6 +133,7 @@ void queue_lose(struct queue *queue, const char *holder)
     log_line(LOG_WARN, queue->name, "the lease went to instance %s: tried again in %" PRId64 " ms", holder,
              queue->host->settings->lease_ttl_ms);
     snprintf(queue->error, sizeof queue->error, "the lease went to instance %s", holder);
+    queue->host->precondition_lost++;
     drop_work(queue);
     lease_drop(queue);
     queue->state = QUEUE_LOST;
@@ -189,9 +190,7 @@ void queue_drain(struct queue *queue)
         return;
     queue->draining = true;
     if (!queue->lease.held && !queue->lease.releasing) {
-        drop_work(queue);
-        lease_drop(queue);
-        drained(queue);
+        drain_release(queue); /* a claim may be under way */
         return;
     }
     if (queue->engine != NULL) {

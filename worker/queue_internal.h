@@ -36,6 +36,7 @@ struct lease {
     bool held_before;
     bool expired; /* the row is gone without a rival: written anew with putIfAbsent */
     bool unsure;  /* a write had no answer: the row is read back before the next */
+    bool judging; /* the read back under way asks for the document of a guarded write too */
     bool standby; /* another instance has held it since before we ever did */
     int64_t version;
     struct mono_ms written;
@@ -49,6 +50,7 @@ struct lease {
     struct retry retry;
     struct guarded_write write;
     bool releasing;
+    void (*released)(struct queue *queue);
 };
 
 struct pass_slot {

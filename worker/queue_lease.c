@@ -142,6 +142,7 @@ static void claim_lost(struct queue *queue, const struct kv_result *result)
     }
     lease->standby = !lease->held_before;
     lease->expired = true;
+    lease->unsure = false;
     queue->state = lease->held_before ? QUEUE_LOST : QUEUE_CLAIMING;
     log_limited(&queue->kv_limit, queue->world->now(queue->world), LOG_INFO, queue->name,
                 "held by instance %s: tried again in %" PRId64 " ms", holder_of(result->value), lease_ttl_ms(queue));
@@ -162,6 +163,7 @@ static void claim_done(void *argument, const struct error *error, const struct k
         /* It may have been applied: a repeat then loses to a row with our own incarnation, and has won. */
         queue_note(queue, &queue->kv_limit, "claiming the lease", error);
         lease->expired = true;
+        lease->unsure = true;
         timer_set(queue->world->timers, &lease->timer, world_after(queue->world, chain_delay(queue, error)),
                   claim_again, queue);
         return;
@@ -272,12 +274,6 @@ static const struct kv_row *row_of(const struct kv_result *result, const char *k
     return NULL;
 }
 
-static void write_lost(struct queue *queue, const char *holder)
-{
-    queue->host->precondition_lost++;
-    queue_lose(queue, holder);
-}
-
 /* What the two rows say about a guarded write that lost or had no answer. */
 static void write_judge(struct queue *queue, const struct kv_row *lease_row, const struct kv_row *document)
 {
@@ -286,7 +282,7 @@ static void write_judge(struct queue *queue, const struct kv_row *lease_row, con
     bool ours = lease_row != NULL && is_ours(queue, lease_row->value);
     int64_t version = document != NULL ? document->version : 0;
     if (lease_row != NULL && !ours) {
-        write_lost(queue, holder_of(lease_row->value));
+        queue_lose(queue, holder_of(lease_row->value));
         return;
     }
     cJSON *sent = cJSON_Parse(write->value);
@@ -306,7 +302,7 @@ static void write_judge(struct queue *queue, const struct kv_row *lease_row, con
         guarded_send(queue);
     } else {
         /* Another instance moved the document, even if its lease is over by now. */
-        write_lost(queue, "(a rival whose lease is over)");
+        queue_lose(queue, "(a rival whose lease is over)");
     }
 }
 
@@ -323,7 +319,8 @@ static void read_back_done(void *argument, const struct error *error, const stru
     }
     const struct kv_row *row = row_of(&answer->results[0], queue->lease_key);
     lease->unsure = false;
-    if (lease->write.active) {
+    /* A write that came up while only the lease was asked for was never sent: there is nothing to judge. */
+    if (lease->judging && lease->write.active) {
         write_judge(queue, row, row_of(&answer->results[0], lease->write.key));
         return;
     }
@@ -344,6 +341,7 @@ static void read_back(void *argument)
     struct lease *lease = &queue->lease;
     const char *keys[2] = {queue->lease_key, lease->write.key};
     struct kv_operation get = {.kind = KV_GET_MANY, .keys = keys, .key_count = lease->write.active ? 2 : 1};
+    lease->judging = lease->write.active;
     lease->call =
         queue->world->queen->operations->kv(queue->world->queen, &get, 1, kv_timeout_ms(queue), read_back_done, queue);
 }
@@ -418,6 +416,13 @@ static void chain_next(struct queue *queue)
 
 /* ---- giving it back ---- */
 
+static void release_end(struct queue *queue)
+{
+    void (*released)(struct queue *) = queue->lease.released;
+    lease_drop(queue);
+    released(queue);
+}
+
 static void release_done(void *argument, const struct error *error, const struct kv_answer *answer)
 {
     struct queue *queue = argument;
@@ -425,34 +430,73 @@ static void release_done(void *argument, const struct error *error, const struct
     queue->lease.call = NULL;
     if (error->code != QS_OK)
         log_line(LOG_DEBUG, queue->name, "giving the lease back: %s", error->message);
-    void (*done)(struct queue *) = queue->lease.write.done;
-    queue->lease.write.done = NULL;
-    queue->lease.releasing = false;
-    queue->lease.held = false;
-    queue->lease.expired = true;
-    if (done != NULL)
-        done(queue);
+    release_end(queue);
 }
 
 /* A fenced delete, one attempt: what it misses expires by itself. */
+static void release_remove(struct queue *queue, int64_t version)
+{
+    struct kv_operation remove = {.kind = KV_DELETE, .key = queue->lease_key, .has_expect = true, .expect = version};
+    queue->lease.call =
+        queue->world->queen->operations->kv(queue->world->queen, &remove, 1, kv_timeout_ms(queue), release_done, queue);
+}
+
+static void release_found(void *argument, const struct error *error, const struct kv_answer *answer)
+{
+    struct queue *queue = argument;
+    queue->lease.call = NULL;
+    const struct kv_row *row = NULL;
+    if (error->code == QS_OK && !answer->precondition_failed && answer->count == 1)
+        row = row_of(&answer->results[0], queue->lease_key);
+    if (row != NULL && is_ours(queue, row->value))
+        release_remove(queue, row->version);
+    else
+        release_end(queue);
+}
+
+/* A write whose answer is missing may have moved the row. */
+static void release_look(struct queue *queue)
+{
+    const char *keys[1] = {queue->lease_key};
+    struct kv_operation get = {.kind = KV_GET_MANY, .keys = keys, .key_count = 1};
+    queue->lease.call =
+        queue->world->queen->operations->kv(queue->world->queen, &get, 1, kv_timeout_ms(queue), release_found, queue);
+}
+
+static void release_last_write(void *argument, const struct error *error, const struct kv_result *result)
+{
+    struct queue *queue = argument;
+    queue->lease.requested = false;
+    if (error->code != QS_OK)
+        release_look(queue);
+    else if (result->applied || (result->value != NULL && is_ours(queue, result->value)))
+        release_remove(queue, result->version);
+    else
+        release_end(queue);
+}
+
+/* A claim or refresh that is on its way is waited for: it would move the row, or make one, behind the delete's back. */
 void lease_release(struct queue *queue, void (*done)(struct queue *queue))
 {
     struct lease *lease = &queue->lease;
-    bool known = lease->held && !lease->expired && !lease->unsure && !lease->requested;
+    bool under_way = lease->requested && lease->request.in_call;
+    bool unsure = lease->unsure || lease->call != NULL;
+    bool known = lease->held && !lease->expired;
+    int64_t version = lease->version;
+    if (under_way)
+        lease->requested = false; /* lease_drop() would withdraw it */
     lease_drop(queue);
-    if (!known) {
-        lease->held = false;
-        lease->expired = true;
-        done(queue);
-        return;
-    }
-    lease->held = true;
+    lease->requested = under_way;
     lease->releasing = true;
-    lease->write.done = done;
-    struct kv_operation remove = {
-        .kind = KV_DELETE, .key = queue->lease_key, .has_expect = true, .expect = lease->version};
-    lease->call =
-        queue->world->queen->operations->kv(queue->world->queen, &remove, 1, kv_timeout_ms(queue), release_done, queue);
+    lease->released = done;
+    if (under_way)
+        lease->request.done = release_last_write;
+    else if (unsure)
+        release_look(queue);
+    else if (known)
+        release_remove(queue, version);
+    else
+        release_end(queue);
 }
 
 /* Whatever is under way is forgotten; the row stays as it may be. */
@@ -473,6 +517,7 @@ void lease_drop(struct queue *queue)
     lease->expired = true;
     lease->unsure = false;
     lease->wants_refresh = false;
+    lease->judging = false;
     lease->releasing = false;
     lease->retry.failures = 0;
 }
