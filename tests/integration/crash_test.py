@@ -6,56 +6,99 @@ import time
 import unittest
 
 import mirror
-from processes import alive
+from processes import alive, until
 
 POINTS = ('after_intent', 'mid_upload', 'after_upload', 'before_commit', 'after_commit')
+COMPRESSIONS = ('zstd', 'gzip', 'none')
+# What is killed leaves its lease behind, and whoever comes next waits for it to run out.
+SHORT_LEASE = {'QUEEN_S3_LEASE_TTL_MS': '1000'}
 
 
 class CrashTest(mirror.MirrorTest):
-    def crash_at(self, point: str, compression: str) -> None:
-        broker = self.broker('--rate', 3000, '--rate-records', 6000)
-        sink = self.sink(broker, QUEEN_S3_COMPRESSION=compression, QUEEN_S3_CRASH_AT=point)
-        self.assertEqual(sink.wait(), -signal.SIGKILL, 'the whole pool ends as by a power cut')
-        sink.start(QUEEN_S3_CRASH_AT='never')
-        self.wait_mirrored(broker, sink, 6000)
-        self.assertEqual(sink.terminate(), 0)
-        self.hold(broker)
+    def three(self, broker, **environment) -> dict:
+        """A sink for each compression, all of the same queue: each has its own documents and its own bucket."""
+        return {c: self.sink(broker, c, QUEEN_S3_COMPRESSION=c, QUEEN_S3_SINK=c, QUEEN_S3_BUCKET=c, **SHORT_LEASE,
+                             **environment) for c in COMPRESSIONS}
 
-    def test_crash_points(self):
-        for compression in ('zstd', 'gzip', 'none'):
-            for point in POINTS:
-                with self.subTest(point=point, compression=compression):
-                    self.setUp()
-                    self.crash_at(point, compression)
-                    self.doCleanups()
+    def look_at(self, compression: str) -> None:
+        self.bucket = self.sink_name = compression
 
-    def test_crash_again_and_again_at_the_same_point(self):
-        broker = self.broker('--rate', 3000, '--rate-records', 3000)
-        sink = self.sink(broker, start=False)
-        for point in POINTS * 2:
+    def crash_at(self, point: str) -> None:
+        broker = self.broker('--rate', 2000, '--rate-records', 2000)
+        sinks = self.three(broker, QUEEN_S3_CRASH_AT=point)
+        for sink in sinks.values():
+            self.assertEqual(sink.wait(), -signal.SIGKILL, 'the whole pool ends as by a power cut')
+            sink.start(QUEEN_S3_CRASH_AT='never')
+        for compression, sink in sinks.items():
+            self.look_at(compression)
+            self.wait_mirrored(broker, sink, 2000)
+            self.assertEqual(sink.terminate(), 0)
+            self.hold(broker)
+
+    def test_after_intent(self):
+        self.crash_at('after_intent')
+
+    def test_mid_upload(self):
+        self.crash_at('mid_upload')
+
+    def test_after_upload(self):
+        self.crash_at('after_upload')
+
+    def test_before_commit(self):
+        self.crash_at('before_commit')
+
+    def test_after_commit(self):
+        self.crash_at('after_commit')
+
+    def test_crash_again_and_again(self):
+        """One crash in the redo of the one before; the window that was begun first is the one that lands."""
+        broker = self.broker('--rate', 3000, '--rate-records', 1500)
+        sink = self.sink(broker, start=False, **SHORT_LEASE)
+        for point in ('after_intent', 'mid_upload', 'mid_upload', 'after_upload', 'before_commit', 'before_commit',
+                      'after_commit'):
             sink.start(QUEEN_S3_CRASH_AT=point)
             self.assertEqual(sink.wait(), -signal.SIGKILL)
             broker.push(mirror.records(50, first=time.monotonic_ns()))
         sink.start(QUEEN_S3_CRASH_AT='never')
-        self.wait_mirrored(broker, sink, 3500)
+        self.wait_mirrored(broker, sink, 1500 + 7 * 50)
         sink.terminate()
         self.hold(broker)
 
-    def kill_at_random(self, whole_tree: bool, **environment) -> None:
+    def test_crash_in_the_middle_of_a_multipart_upload(self):
+        """A window above the threshold, in parts, through a folder's store: the parts of the killed upload are no
+        object, and the redo writes the whole one."""
+        broker = self.broker(safe_lag_ms=50)
+        for first in range(0, 60, 6):
+            broker.push(mirror.records(6, first=first, size=2 << 20))
+        sink = self.sink(broker, QUEEN_S3_COMPRESSION='none', QUEEN_S3_MULTIPART_THRESHOLD_MB=5,
+                         QUEEN_S3_CRASH_AT='mid_upload', **SHORT_LEASE)
+        self.assertEqual(sink.wait(), -signal.SIGKILL)
+        self.assertEqual(self.manifests(), [])
+        sink.start(QUEEN_S3_CRASH_AT='never')
+        self.wait_mirrored(broker, sink, 60)
+        self.assertEqual(sink.terminate(), 0)
+        self.hold(broker)
+        self.assertEqual(list((self.lake_folder / '.tmp').iterdir()), [])
+
+    def kill_at_random(self, whole_tree: bool, rounds: int, **environment) -> None:
         choose = random.Random(7)
-        broker = self.broker('--rate', 4000, '--rate-records', 24000, '--rate-partitions', 40)
-        sink = self.sink(broker, QUEEN_S3_MAX_WINDOW_MS='150', **environment)
-        for _ in range(8):
-            sink.wait_metric('queen_s3_windows_committed_total', 1)
+        broker = self.broker('--rate', 2000, '--rate-records', 8000, '--rate-partitions', 40)
+        sink = self.sink(broker, QUEEN_S3_MAX_WINDOW_MS='150', **SHORT_LEASE, **environment)
+        for number in range(rounds):
+            before = len(self.manifests())
+            # So that there is a window to wait for, also when the live load is over.
+            broker.push(mirror.records(100, first=1_000_000 + 100 * number))
+            sink.program.wait_for(lambda: len(self.manifests()) > before, 'another window')
             time.sleep(choose.uniform(0, 0.35))  # the moment of the fault is what varies here, nothing is waited for
             if whole_tree:
                 sink.kill()
                 sink.start()
             else:
-                sink.program.wait_for(sink.workers, 'a worker')
-                for worker in sink.workers():
+                workers = sink.workers()
+                for worker in workers:
                     self.kill_process(worker)
-        self.wait_mirrored(broker, sink, 24000)
+                until(lambda: not alive(workers), 'end of the workers')
+        self.wait_mirrored(broker, sink, 8000 + 100 * rounds)
         self.assertEqual(sink.terminate(), 0)
         self.hold(broker)
 
@@ -66,15 +109,34 @@ class CrashTest(mirror.MirrorTest):
             pass
 
     def test_kill_the_whole_tree(self):
-        self.kill_at_random(True)
+        self.kill_at_random(True, 6)
 
     def test_kill_workers(self):
-        self.kill_at_random(False)
+        self.kill_at_random(False, 3)
+
+    def test_kill_one_of_two_workers(self):
+        """The other one goes on, also while the replacement clears what its predecessor left half written."""
+        queues = ('orders', 'clicks')
+        broker = self.broker('--rate', 2000, '--rate-records', 6000, queues=queues)
+        sink = self.sink(broker, QUEEN_S3_QUEUES=','.join(queues), QUEEN_S3_WORKERS=2, QUEEN_S3_MAX_WINDOW_MS='100',
+                         **SHORT_LEASE)
+        for number in range(4):
+            for queue in queues:
+                before = len(self.manifests(queue))
+                broker.push(mirror.records(200, first=1_000_000 + 200 * number, queue=queue, size=2000))
+                sink.program.wait_for(lambda: len(self.manifests(queue)) > before, f'another window of {queue}')
+            workers = sink.workers()
+            self.kill_process(workers[number % len(workers)])
+        for queue in queues:
+            self.wait_mirrored(broker, sink, 800 + 6000 * (queue == 'orders'), queue)
+        self.assertEqual(sink.terminate(), 0)
+        for queue in queues:
+            self.hold(broker, queue)
 
     def test_kill_the_supervisor(self):
         """No worker survives it, and the next pool goes on."""
         broker = self.broker('--rate', 3000, '--rate-records', 6000)
-        sink = self.sink(broker)
+        sink = self.sink(broker, **SHORT_LEASE)
         sink.wait_metric('queen_s3_windows_committed_total', 2)
         before = sink.tree()
         sink.signal(signal.SIGKILL)

@@ -7,6 +7,7 @@
             self.wait_mirrored(broker, sink)
             self.hold(broker)                     # the lake is the log
 """
+import collections
 import json
 import pathlib
 import tempfile
@@ -26,6 +27,7 @@ class MirrorTest(unittest.TestCase):
     queue = 'orders'
     bucket = 'lake'
     prefix = 'queen'
+    sink_name = 'default'
 
     def setUp(self):
         BUILD.mkdir(exist_ok=True)
@@ -33,9 +35,13 @@ class MirrorTest(unittest.TestCase):
         self.addCleanup(temporary.cleanup)
         self.folder = pathlib.Path(temporary.name)
 
-    def broker(self, *arguments, safe_lag_ms: int = 100) -> DevBroker:
+    def broker(self, *arguments, safe_lag_ms: int = 100, queues: tuple[str, ...] | None = None) -> DevBroker:
+        """With `queues` (the test's own, unless told otherwise) there, if empty: a sink that finds none of a name comes
+        back a minute later."""
         broker = DevBroker(self.folder, '--queue', self.queue, '--safe-lag-ms', safe_lag_ms, *arguments)
         self.addCleanup(broker.stop)
+        for queue in (self.queue,) if queues is None else queues:
+            broker.call('POST', '/api/v1/configure', {'queue': queue, 'options': {}})
         return broker
 
     def sink(self, broker: DevBroker, name: str = 'sink', start: bool = True, **environment) -> Sink:
@@ -54,6 +60,10 @@ class MirrorTest(unittest.TestCase):
         windows = self.lake_folder / self.prefix / '_queen' / lake.escape(queue or self.queue) / 'windows'
         return [json.loads(p.read_bytes()) for p in sorted(windows.glob('*.json'))]
 
+    def committed(self, broker: DevBroker, queue: str | None = None) -> dict:
+        """The broker's pointer; empty where there is none."""
+        return broker.document(lake.escape(queue or self.queue), 'committed', self.sink_name) or {}
+
     def mirrored(self, queue: str | None = None) -> int:
         """Records in committed or manifested windows, and those told as lost."""
         return sum(m['records'] for m in self.manifests(queue))
@@ -66,16 +76,44 @@ class MirrorTest(unittest.TestCase):
 
         def whole() -> bool:
             manifests = self.manifests(queue)
-            committed = broker.document(lake.escape(queue or self.queue), 'committed') or {}
-            return sum(m['records'] for m in manifests) >= wanted and committed.get('k') == len(manifests)
+            return sum(m['records'] for m in manifests) >= wanted and \
+                self.committed(broker, queue).get('k') == len(manifests)
         sink.program.wait_for(whole, f'{wanted} records in the lake', deadline)
         return wanted
 
     def hold(self, broker: DevBroker, queue: str | None = None, **options) -> lake.Report:
         """The lake is the log, whole."""
         name = queue or self.queue
-        return lake.assert_lake(self, self.lake_folder, name, prefix=self.prefix, log=broker.log(name),
-                                **{'complete': True, 'committed': broker.document(lake.escape(name), 'committed'), **options})
+        usual = {'log': broker.log(name), 'complete': True, 'committed': self.committed(broker, name)}
+        return lake.assert_lake(self, self.lake_folder, name, prefix=self.prefix, sink=self.sink_name,
+                                **{**usual, **options})
+
+    def lake_records(self, queue: str | None = None) -> list[lake.Record]:
+        """All that the manifests name, in order."""
+        return [record for m in self.manifests(queue) for entry in m['objects'] for record in lake.read_object(
+            (self.lake_folder / entry['key']).read_bytes(), lake.EXTENSION[m['format'], m['compression']],
+            m['queue'], m['compression'])]
+
+    def lost(self, queue: str | None = None) -> list[tuple[str, int, int, str | None]]:
+        """(partition, from, to, life) of all ranges in the manifests."""
+        return [(r['partition'], r['from'], r['to'], r.get('life')) for m in self.manifests(queue) for r in m['lost']]
+
+    def hold_lossy(self, broker: DevBroker, queue: str | None = None, told: float | None = None) -> int:
+        """The lake and what the manifests say is lost are together the whole log, also what is deleted by now: nothing
+        is missing in silence, nothing is told twice, nothing is told that is there. `told` is what the metric says (None:
+        not asked). Returns how many records are lost."""
+        name = queue or self.queue
+        whole = broker.log(name, deleted=True)
+        there = {(r.partition, r.offset, r.ts) for r in self.lake_records(name)}
+        missing = collections.Counter((r.partition, r.offset) for r in whole
+                                      if (r.partition, r.offset, r.ts) not in there)
+        lost = collections.Counter((partition, offset) for partition, first, last, _ in self.lost(name)
+                                   for offset in range(first, last + 1))
+        self.assertEqual(sorted(missing.items()), sorted(lost.items()), 'what is missing and what is told as lost')
+        if told is not None:
+            self.assertEqual(told, lost.total(), 'queen_s3_records_lost_total')
+        self.hold(broker, name, log=[r for r in whole if (r.partition, r.offset, r.ts) in there])
+        return lost.total()
 
 
 def records(count: int, partitions: int = 7, queue: str = 'orders', size: int = 40, first: int = 0) -> list[dict]:
