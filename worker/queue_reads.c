@@ -15,7 +15,8 @@
 #define CALL_WEIGHT_MAX     16777216u /* aimed at: so large that a call's own cost is nothing beside it */
 #define CALL_RESERVE_MAX    75497472u /* the broker's ceiling and a segment (spec 1.2) */
 #define ENTRY_OVERHEAD      512
-#define RESERVE_MIN         16384u /* so that a small share still holds the answers of several partitions */
+#define RESERVE_LEAST       16384u
+#define RESERVE_SHARE       32 /* and at most this part of the budget: a small one still holds several answers */
 #define PROBES_MAX          64
 #define PROBE_WEIGHT        16384
 #define HOLE_AGAIN_MS       3500 /* three times over at least 10 s (spec 3.8) */
@@ -248,10 +249,16 @@ static void call_give_back(struct queue *queue, struct read_call *call)
     free(call);
 }
 
+static uint64_t reserve_least(const struct queue *queue)
+{
+    uint64_t share = queue->world->budget->limit / RESERVE_SHARE;
+    return share < RESERVE_LEAST ? share : RESERVE_LEAST;
+}
+
 static uint64_t call_reserve(const struct queue *queue, const struct read_call *call)
 {
     /* Estimates are generous, and grow with each answer that outgrew them. */
-    uint64_t reserve = call->weight + call->weight / 2 + RESERVE_MIN;
+    uint64_t reserve = call->weight + call->weight / 2 + reserve_least(queue);
     if (queue->short_of_room > 0)
         reserve = queue->short_of_room > 4 ? CALL_RESERVE_MAX : reserve << queue->short_of_room;
     return reserve < CALL_RESERVE_MAX ? reserve : CALL_RESERVE_MAX;
@@ -280,7 +287,7 @@ static uint64_t weight_limit(const struct queue *queue)
         limit = CALL_WEIGHT_MAX;
     if (limit > room)
         limit = room;
-    return limit > RESERVE_MIN ? limit : RESERVE_MIN;
+    return limit > reserve_least(queue) ? limit : reserve_least(queue);
 }
 
 /* Sends one call if there is something to read and room for it. Reading ahead takes what is free, down to half of the

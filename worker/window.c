@@ -157,7 +157,7 @@ void block_use(struct block *block, uint64_t weight)
 }
 
 /* The records are no longer buffered, but the reference stays with whoever took them over. */
-static void block_unuse(struct block *block, uint64_t weight)
+void block_unuse(struct block *block, uint64_t weight)
 {
     block->live -= weight < block->live ? weight : block->live;
 }

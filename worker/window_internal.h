@@ -203,6 +203,7 @@ void spread_rebuild(struct window_engine *engine);
 int64_t spread_full_at(const struct window_engine *engine);
 void buffer_discard(struct window_engine *engine, struct partition *partition);
 void block_use(struct block *block, uint64_t weight);
+void block_unuse(struct block *block, uint64_t weight);
 void block_spend(struct block *block, uint64_t weight);
 void window_count_member(struct window_engine *engine, struct partition *partition);
 int compare_partitions(const void *a, const void *b);

@@ -10,13 +10,17 @@
 
 /* ---- dropping what has the highest ts ---- */
 
-/* The last extent of a partition, if none of it is counted and it can be read again. */
+/* How many records at the start of the last extent have to stay: those that are counted into the window. */
+static size_t counted_of_last(const struct buffer *buffer)
+{
+    return buffer->count - 1 == buffer->counted ? buffer->counted_records : 0;
+}
+
+/* The last extent of a partition, if some of it isn't counted and can be read again. */
 static struct held_extent *last_droppable(const struct partition *partition)
 {
     struct buffer *buffer = partition->buffer;
-    if (buffer == NULL || buffer->count == 0 || buffer->count <= buffer->counted)
-        return NULL;
-    if (buffer->count - 1 == buffer->counted && buffer->counted_records > 0)
+    if (buffer == NULL || buffer->count <= buffer->counted)
         return NULL;
     struct held_extent *last = &buffer->extents[buffer->count - 1];
     return last->life == partition->life && !partition->gone ? last : NULL;
@@ -63,18 +67,32 @@ static struct candidate *gather_candidates(const struct window_engine *engine, s
     return heap;
 }
 
+/* Drops the upper half of a partition's last extent, so that what is needed first stays wherever it lies. */
 static uint64_t drop_last(struct window_engine *engine, struct partition *partition)
 {
-    struct held_extent *last = &partition->buffer->extents[partition->buffer->count - 1];
-    uint64_t weight = last->weight;
-    const struct record *first = last->extent.block->records + last->extent.first;
+    struct buffer *buffer = partition->buffer;
+    struct held_extent *last = &buffer->extents[buffer->count - 1];
+    struct block *block = last->extent.block;
+    size_t keep = counted_of_last(buffer);
+    if (keep < last->extent.count / 2)
+        keep = last->extent.count / 2;
+    const struct record *first = block->records + last->extent.first + keep;
+    uint64_t weight = 0;
+    for (size_t i = keep; i < last->extent.count; i++)
+        weight += record_weight(block->records + last->extent.first + i, partition->name_size);
     partition->position = first->offset;
     partition->frontier = first->ts.v;
     partition->moved = engine->page_calls;
-    partition->buffer->count--;
     engine->buffered_weight -= weight;
-    block_spend(last->extent.block, weight);
-    buffer_discard(engine, partition);
+    last->weight -= weight;
+    last->extent.count = keep;
+    if (keep == 0) {
+        buffer->count--;
+        block_spend(block, weight);
+        buffer_discard(engine, partition);
+    } else {
+        block_unuse(block, weight);
+    }
     partition_place(engine, partition);
     return weight;
 }
@@ -104,7 +122,7 @@ bool window_shed(struct window_engine *engine, size_t bytes)
 
 static bool is_spent(const struct block *block)
 {
-    return block->live * 2 < block->charged;
+    return block->live / 3 < block->charged / 4;
 }
 
 struct compaction {
