@@ -144,10 +144,9 @@ static void restart_now(void *argument)
 static void upload_restart(struct upload *upload, const struct error *error)
 {
     tell_failure(upload, error);
-    attempt_drop(upload);
-    timer_set(upload->world->timers, &upload->timer,
-              world_after(upload->world, retry_delay(&upload->retry, upload->world, error, RETRY_CAP_MS)), restart_now,
-              upload);
+    int64_t delay = retry_delay(&upload->retry, upload->world, error, RETRY_CAP_MS);
+    attempt_drop(upload); /* the error may be the encoder's, gone with its job */
+    timer_set(upload->world->timers, &upload->timer, world_after(upload->world, delay), restart_now, upload);
 }
 
 /* True where the step is to be tried again after a pause; else the upload is over. */
