@@ -214,18 +214,36 @@ static int read_row(const struct setting_row *row, const char *value, struct set
     return code;
 }
 
+/* What has to be set: all that the sink needs, what reads the bucket, or what only names it. */
+enum setting_need { NEED_ALL, NEED_BUCKET, NEED_PLACE };
+
 static int require(bool there, const char *name, const char *what, struct error *error)
 {
     return there ? 0 : error_set(error, QS_ERROR_INPUT, "%s is not set: expected %s", name, what);
 }
 
-static int check_required(const struct settings *settings, struct error *error)
+static int check_keys(const struct settings *settings, enum setting_need need, struct error *error)
+{
+    bool optional = settings->file_root != NULL || need == NEED_PLACE;
+    bool has_access = settings->access_key != NULL;
+    bool has_secret = settings->secret_key != NULL;
+    int code = require(has_access || (optional && !has_secret), "QUEEN_S3_ACCESS_KEY",
+                       has_secret ? "it beside QUEEN_S3_SECRET_KEY: both keys or neither" : "an access key", error);
+
+    if (code == 0) {
+        code = require(has_secret || (optional && !has_access), "QUEEN_S3_SECRET_KEY",
+                       has_access ? "it (or QUEEN_S3_SECRET_KEY_FILE) beside QUEEN_S3_ACCESS_KEY: both keys or neither"
+                                  : "a secret key, or QUEEN_S3_SECRET_KEY_FILE",
+                       error);
+    }
+    return code;
+}
+
+static int check_required(const struct settings *settings, enum setting_need need, struct error *error)
 {
     bool file = settings->file_root != NULL;
     bool some_queues = settings->all_queues || settings->queue_count > 0 || settings->connectors != NULL;
-    bool has_access = settings->access_key != NULL;
-    bool has_secret = settings->secret_key != NULL;
-    int code = require(some_queues, "QUEEN_S3_QUEUES", "a comma list of queues, or *", error);
+    int code = require(some_queues || need != NEED_ALL, "QUEEN_S3_QUEUES", "a comma list of queues, or *", error);
 
     if (code == 0) {
         code = require(settings->endpoint != NULL, "QUEEN_S3_ENDPOINT", "scheme://host[:port], or file:///absolute/dir",
@@ -238,17 +256,7 @@ static int check_required(const struct settings *settings, struct error *error)
     if (code == 0) {
         code = require(settings->bucket != NULL, "QUEEN_S3_BUCKET", "a bucket's name", error);
     }
-    if (code == 0) {
-        code = require(has_access || (file && !has_secret), "QUEEN_S3_ACCESS_KEY",
-                       has_secret ? "it beside QUEEN_S3_SECRET_KEY: both keys or neither" : "an access key", error);
-    }
-    if (code == 0) {
-        code = require(has_secret || (file && !has_access), "QUEEN_S3_SECRET_KEY",
-                       has_access ? "it (or QUEEN_S3_SECRET_KEY_FILE) beside QUEEN_S3_ACCESS_KEY: both keys or neither"
-                                  : "a secret key, or QUEEN_S3_SECRET_KEY_FILE",
-                       error);
-    }
-    return code;
+    return code == 0 ? check_keys(settings, need, error) : code;
 }
 
 static int check_encryption(const struct settings *settings, struct error *error)
@@ -321,7 +329,8 @@ static void fill_instance(struct settings *settings)
     settings->instance_generated = true;
 }
 
-static int read_all(settings_lookup *lookup, void *argument, struct settings *settings, struct error *error)
+static int read_all(settings_lookup *lookup, void *argument, enum setting_need need, struct settings *settings,
+                    struct error *error)
 {
     const char *rust_log = lookup(argument, "RUST_LOG");
     int code = 0;
@@ -331,7 +340,7 @@ static int read_all(settings_lookup *lookup, void *argument, struct settings *se
         code = read_row(&rows[i], lookup(argument, rows[i].name), settings, error);
     }
     if (code == 0) {
-        code = check_required(settings, error);
+        code = check_required(settings, need, error);
     }
     if (code == 0) {
         code = check_encryption(settings, error);
@@ -344,13 +353,14 @@ static int read_all(settings_lookup *lookup, void *argument, struct settings *se
         int64_t cores = count_cores();
         settings->workers = limit_workers(settings, cores < WORKERS_MAX ? cores : WORKERS_MAX);
     }
-    return check_memory(settings, error);
+    return need == NEED_ALL ? check_memory(settings, error) : 0;
 }
 
-int settings_read(settings_lookup *lookup, void *argument, struct settings *settings, struct error *error)
+static int read_or_free(settings_lookup *lookup, void *argument, enum setting_need need, struct settings *settings,
+                        struct error *error)
 {
     *settings = (struct settings){0};
-    int code = read_all(lookup, argument, settings, error);
+    int code = read_all(lookup, argument, need, settings, error);
 
     if (code != 0) {
         settings_free(settings);
@@ -358,7 +368,18 @@ int settings_read(settings_lookup *lookup, void *argument, struct settings *sett
     return code;
 }
 
-static const char *environment(void *argument, const char *name)
+int settings_read(settings_lookup *lookup, void *argument, struct settings *settings, struct error *error)
+{
+    return read_or_free(lookup, argument, NEED_ALL, settings, error);
+}
+
+int settings_read_bucket(settings_lookup *lookup, void *argument, bool keys, struct settings *settings,
+                         struct error *error)
+{
+    return read_or_free(lookup, argument, keys ? NEED_BUCKET : NEED_PLACE, settings, error);
+}
+
+const char *settings_lookup_environment(void *argument, const char *name)
 {
     (void)argument;
     return getenv(name);
@@ -366,7 +387,7 @@ static const char *environment(void *argument, const char *name)
 
 int settings_read_environment(struct settings *settings, struct error *error)
 {
-    return settings_read(environment, NULL, settings, error);
+    return settings_read(settings_lookup_environment, NULL, settings, error);
 }
 
 static void free_secret(char *secret)

@@ -31,12 +31,12 @@ struct settings {
     char *queen_token; /* NULL: none */
     char *queen_ca_file;
     char *sink;
-    char **queues;     /* NULL where `*` */
+    char **queues; /* NULL where `*` */
     size_t queue_count;
-    bool all_queues;   /* `*` */
-    char *endpoint;    /* scheme://host[:port], or file:///dir */
-    char *file_root;   /* the absolute directory of a file: endpoint, else NULL */
-    char *region;      /* NULL with file: and not given */
+    bool all_queues; /* `*` */
+    char *endpoint;  /* scheme://host[:port], or file:///dir */
+    char *file_root; /* the absolute directory of a file: endpoint, else NULL */
+    char *region;    /* NULL with file: and not given */
     char *bucket;
     char *prefix;
     char *access_key;
@@ -62,12 +62,12 @@ struct settings {
     char *listen_port;
     char *instance;
     bool instance_generated;
-    int64_t workers;   /* as configured or by default: min(cores, queues); with `*`: min(cores, 1024) */
+    int64_t workers; /* as configured or by default: min(cores, queues); with `*`: min(cores, 1024) */
     enum crash_point crash_at;
     bool log_json;
     enum log_level log_level;
     int64_t shutdown_grace_ms;
-    char *control;     /* NULL: the default of spec 4.3; "off" */
+    char *control; /* NULL: the default of spec 4.3; "off" */
     char *connectors;
     char *ca_file;
 };
@@ -79,6 +79,12 @@ typedef const char *settings_lookup(void *argument, const char *name);
  * is unset. Owned by the caller: settings_free(). */
 int settings_read(settings_lookup *lookup, void *argument, struct settings *settings, struct error *error);
 int settings_read_environment(struct settings *settings, struct error *error);
+/* For commands that know no broker: what is set is checked as above, but only what names the bucket has to be set:
+ * endpoint, bucket, and without file: the region, and the keys where `keys` says so. */
+int settings_read_bucket(settings_lookup *lookup, void *argument, bool keys, struct settings *settings,
+                         struct error *error);
+/* getenv(); argument is not looked at. */
+settings_lookup settings_lookup_environment;
 void settings_free(struct settings *settings);
 
 /* The boot line of 3.1, without a line feed; malloc. */

@@ -1,104 +1,11 @@
 /*
- * queen-s3: mirrors a Queen log into object storage. What an operator starts (spec 4.4): arguments, settings, the boot
- * line; then the supervisor, whose exit code is the program's.
+ * queen-s3: mirrors a Queen log into object storage. What an operator starts (spec 4.4): each command is an entry of one
+ * table (command.h).
  */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "common/file_store.h"
-#include "common/log.h"
-#include "common/settings.h"
-#include "supervisor/environment.h"
-#include "supervisor/loop.h"
-#include "supervisor/shard.h"
-#include "worker/worker.h"
-
-#define EXIT_CONFIGURATION 2
-
-/* Below it the broker's largest answer doesn't fit (spec 3.1). */
-#define ROOMY_MEMORY_BYTES ((int64_t)256 << 20)
-
-static const char usage[] =
-    "usage: queen-s3 [run]\n"
-    "       queen-s3 version\n"
-    "       queen-s3 help\n"
-    "\n"
-    "run, the default, mirrors queues of a Queen broker into object storage until SIGTERM or\n"
-    "SIGINT. Every setting is an environment variable; QUEEN_S3_QUEUES, QUEEN_S3_ENDPOINT,\n"
-    "QUEEN_S3_REGION, QUEEN_S3_BUCKET, QUEEN_S3_ACCESS_KEY and QUEEN_S3_SECRET_KEY are required\n"
-    "(region and keys not with a file: endpoint).\n";
-
-/* What the specification has and this version hasn't yet is refused, never half done. */
-static int check_supported(const struct settings *settings, struct error *error)
-{
-    if (settings->format != FORMAT_JSONL) {
-        return error_set(error, QS_ERROR_INPUT, "QUEEN_S3_FORMAT=%s: not supported by this version, expected jsonl",
-                         setting_format_name(settings->format));
-    }
-    if (settings->layout != LAYOUT_MERGED) {
-        return error_set(error, QS_ERROR_INPUT, "QUEEN_S3_LAYOUT=%s: not supported by this version, expected merged",
-                         setting_layout_name(settings->layout));
-    }
-    if (settings->connectors != NULL) {
-        return error_set(error, QS_ERROR_INPUT,
-                         "QUEEN_S3_CONNECTORS=%s: not supported by this version, expected to be unset",
-                         settings->connectors);
-    }
-    return 0;
-}
-
-static int check_memory(const struct settings *settings, struct error *error)
-{
-    size_t workers = (size_t)settings->workers;
-
-    if (!settings->all_queues && settings->queue_count < workers) {
-        workers = settings->queue_count;
-    }
-    return shard_check_memory((uint64_t)settings->memory_bytes, workers, error);
-}
-
-static void say_boot(const struct settings *settings)
-{
-    char *line = settings_boot_line(settings);
-
-    if (settings->log_json) {
-        log_line(LOG_INFO, NULL, "%s", line);
-    } else {
-        (void)fprintf(stderr, "%s\n", line); /* whole, however many queues it names */
-    }
-    free(line);
-    if (settings->memory_bytes < ROOMY_MEMORY_BYTES) {
-        log_line(LOG_WARN, NULL,
-                 "QUEEN_S3_MEMORY_MB=%lld: below 256 the broker's largest answer does not fit, and the budget is not "
-                 "held when it comes",
-                 (long long)(settings->memory_bytes >> 20));
-    }
-}
-
-static int run(void)
-{
-    static const struct supervisor_hooks hooks = {worker_run, worker_probe, file_store_clean};
-    struct settings settings;
-    struct error error;
-    int exit_code = EXIT_CONFIGURATION;
-
-    if (settings_read_environment(&settings, &error) != 0) {
-        (void)fprintf(stderr, "queen-s3: %s\n", error.message);
-        return EXIT_CONFIGURATION;
-    }
-    log_configure(settings.log_level, settings.log_json);
-    if (check_supported(&settings, &error) != 0 || check_memory(&settings, &error) != 0) {
-        (void)fprintf(stderr, "queen-s3: %s\n", error.message);
-    } else {
-        say_boot(&settings);
-        exit_code = supervisor_run(&settings, &hooks);
-    }
-    settings_free(&settings);
-    return exit_code;
-}
+#include "supervisor/command.h"
 
 /* Descriptors 0 to 2 are there, whatever started us: a socket must not become someone's standard error. */
 static void open_standard(void)
@@ -115,26 +22,6 @@ static void open_standard(void)
 
 int main(int argc, char **argv)
 {
-    const char *command = argc > 1 ? argv[1] : "run";
-
-    if (argc > 2) {
-        (void)fprintf(stderr, "queen-s3: unexpected argument %s; see queen-s3 help\n", argv[2]);
-        return EXIT_CONFIGURATION;
-    }
-    if (strcmp(command, "version") == 0) {
-        (void)puts("queen-s3 " QUEEN_S3_VERSION);
-        return EXIT_SUCCESS;
-    }
-    if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0) {
-        (void)fputs(usage, stdout);
-        return EXIT_SUCCESS;
-    }
-    if (strcmp(command, "run") != 0) {
-        (void)fprintf(stderr, "queen-s3: unknown command %s; see queen-s3 help\n", command);
-        return EXIT_CONFIGURATION;
-    }
     open_standard();
-    environment_init(argc, argv);
-    environment_set_title("queen-s3: supervisor");
-    return run();
+    return command_main(argc, argv);
 }

@@ -63,6 +63,34 @@ START_TEST(needs_no_region_or_keys_for_a_folder)
 }
 END_TEST
 
+/* Commands that only read the bucket, and those that only name it (no keys). */
+START_TEST(needs_only_the_bucket_for_commands)
+{
+    struct environment environment = least;
+    struct settings settings;
+    struct error error;
+
+    set(&environment, "QUEEN_S3_QUEUES", NULL);
+    set(&environment, "QUEEN_S3_WORKERS", "1000"); /* for which there is too little memory */
+    ck_assert_int_eq(settings_read_bucket(environment_find, &environment, true, &settings, &error), 0);
+    settings_free(&settings);
+    set(&environment, "QUEEN_S3_SECRET_KEY", NULL);
+    ck_assert_int_eq(settings_read_bucket(environment_find, &environment, false, &settings, &error), QS_ERROR_INPUT);
+    ck_assert_ptr_nonnull(strstr(error.message, "both keys or neither"));
+    set(&environment, "QUEEN_S3_ACCESS_KEY", NULL);
+    ck_assert_int_eq(settings_read_bucket(environment_find, &environment, true, &settings, &error), QS_ERROR_INPUT);
+    ck_assert_ptr_nonnull(strstr(error.message, "QUEEN_S3_ACCESS_KEY"));
+    ck_assert_int_eq(settings_read_bucket(environment_find, &environment, false, &settings, &error), 0);
+    settings_free(&settings);
+    set(&environment, "QUEEN_S3_TARGET_MB", "0");
+    ck_assert_int_eq(settings_read_bucket(environment_find, &environment, false, &settings, &error), QS_ERROR_INPUT);
+    set(&environment, "QUEEN_S3_TARGET_MB", NULL);
+    set(&environment, "QUEEN_S3_BUCKET", NULL);
+    ck_assert_int_eq(settings_read_bucket(environment_find, &environment, false, &settings, &error), QS_ERROR_INPUT);
+    ck_assert_ptr_nonnull(strstr(error.message, "QUEEN_S3_BUCKET"));
+}
+END_TEST
+
 START_TEST(needs_no_queues_beside_connectors)
 {
     struct environment environment = least;
@@ -309,6 +337,7 @@ int main(void)
     tcase_add_test(cases, refuses_a_static_list_of_partitions);
     tcase_add_loop_test(cases, says_what_is_missing, 0, 6);
     tcase_add_test(cases, needs_no_region_or_keys_for_a_folder);
+    tcase_add_test(cases, needs_only_the_bucket_for_commands);
     tcase_add_test(cases, needs_no_queues_beside_connectors);
     tcase_add_test(cases, takes_a_kms_key_only_with_kms);
     tcase_add_test(cases, reads_secrets_from_files);

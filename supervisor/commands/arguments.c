@@ -1,0 +1,171 @@
+/* Words and options of a command's line: arguments.h. */
+#include "supervisor/commands/arguments.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+
+#define MINUTE_US INT64_C(60000000)
+#define FRACTION  6 /* digits that count */
+
+static const struct argument_option *find(const struct arguments *arguments, const char *text, size_t size)
+{
+    for (size_t i = 0; i < arguments->option_count; i++) {
+        const char *name = arguments->options[i].name;
+        if (strlen(name) == size && memcmp(name, text, size) == 0) {
+            return &arguments->options[i];
+        }
+    }
+    return NULL;
+}
+
+/* One option at argv[*at], its value perhaps behind it. */
+static int take_option(const struct arguments *arguments, int argc, char **argv, int *at, struct error *error)
+{
+    char *text = argv[*at];
+    char *equals = strchr(text, '=');
+    const struct argument_option *option =
+        find(arguments, text, equals != NULL ? (size_t)(equals - text) : strlen(text));
+
+    if (option == NULL) {
+        return error_set(error, QS_ERROR_INPUT, "unknown option %s; see queen-s3 help %s", text, argv[1]);
+    }
+    if (option->flag != NULL) {
+        if (equals != NULL) {
+            return error_set(error, QS_ERROR_INPUT, "%s takes no value; see queen-s3 help %s", option->name, argv[1]);
+        }
+        *option->flag = true;
+        return 0;
+    }
+    if (*option->value != NULL) {
+        return error_set(error, QS_ERROR_INPUT, "%s is given twice", option->name);
+    }
+    if (equals == NULL && *at + 1 >= argc) {
+        return error_set(error, QS_ERROR_INPUT, "%s wants a value; see queen-s3 help %s", option->name, argv[1]);
+    }
+    *option->value = equals != NULL ? equals + 1 : argv[++*at];
+    return 0;
+}
+
+static int check_count(const struct arguments *arguments, const char *command, struct error *error)
+{
+    if (arguments->word_count > arguments->most) {
+        return error_set(error, QS_ERROR_INPUT, "unexpected argument %s; see queen-s3 help %s",
+                         arguments->words[arguments->most], command);
+    }
+    if (arguments->word_count < arguments->least) {
+        return error_set(error, QS_ERROR_INPUT, "an argument is missing; see queen-s3 help %s", command);
+    }
+    return 0;
+}
+
+int arguments_parse(struct arguments *arguments, int argc, char **argv, struct error *error)
+{
+    bool options = true;
+    int code = 0;
+
+    arguments->words = memory_new((size_t)argc, sizeof *arguments->words);
+    arguments->word_count = 0;
+    for (int i = 2; i < argc && code == 0; i++) {
+        if (options && strcmp(argv[i], "--") == 0) {
+            options = false;
+        } else if (options && argv[i][0] == '-' && argv[i][1] != '\0') {
+            code = take_option(arguments, argc, argv, &i, error);
+        } else {
+            arguments->words[arguments->word_count++] = argv[i];
+        }
+    }
+    if (code == 0) {
+        code = check_count(arguments, argv[1], error);
+    }
+    if (code != 0) {
+        free(arguments->words);
+        arguments->words = NULL;
+    }
+    return code;
+}
+
+static bool parse_integer(const char *text, int64_t *out)
+{
+    char *end = NULL;
+    const char *digits = text + (*text == '-' ? 1 : 0);
+
+    if (*digits == '\0' || strspn(digits, "0123456789") != strlen(digits) || strlen(digits) > 18) {
+        return false;
+    }
+    *out = strtoll(text, &end, 10);
+    return true;
+}
+
+static bool two_digits(const char *text, int most, int *out)
+{
+    if (!isdigit((unsigned char)text[0]) || !isdigit((unsigned char)text[1])) {
+        return false;
+    }
+    *out = (text[0] - '0') * 10 + text[1] - '0';
+    return *out <= most;
+}
+
+/* "Z", "z" or "+02:00" to its end; minutes east of Greenwich. */
+static bool parse_offset(const char *text, int *minutes)
+{
+    int hour = 0;
+    int minute = 0;
+
+    *minutes = 0;
+    if ((*text == 'Z' || *text == 'z') && text[1] == '\0') {
+        return true;
+    }
+    if ((*text != '+' && *text != '-') || strlen(text) != 6 || text[3] != ':' || !two_digits(text + 1, 23, &hour) ||
+        !two_digits(text + 4, 59, &minute)) {
+        return false;
+    }
+    *minutes = (hour * 60 + minute) * (*text == '-' ? -1 : 1);
+    return true;
+}
+
+/* RFC 3339 has more spellings than the broker: lower-case letters, a blank for the T, any fraction, any offset. */
+static bool parse_rfc3339(const char *text, struct broker_us *out)
+{
+    char plain[32];
+    size_t fraction = 0;
+    int minutes = 0;
+
+    if (strlen(text) < 20 || strchr("Tt ", text[10]) == NULL) {
+        return false;
+    }
+    if (text[19] == '.') {
+        fraction = 1 + strspn(text + 20, "0123456789");
+        if (fraction == 1) {
+            return false;
+        }
+    }
+    size_t kept = 19 + (fraction > FRACTION + 1 ? FRACTION + 1 : fraction);
+    memcpy(plain, text, kept);
+    plain[10] = 'T';
+    plain[kept] = 'Z';
+    if (!parse_offset(text + 19 + fraction, &minutes) || !clock_parse_broker(plain, kept + 1, out)) {
+        return false;
+    }
+    out->v -= minutes * MINUTE_US;
+    return true;
+}
+
+int arguments_time(const char *option, const char *text, struct broker_us *out, struct error *error)
+{
+    if (text == NULL || parse_integer(text, &out->v) || parse_rfc3339(text, out)) {
+        return 0;
+    }
+    return error_set(error, QS_ERROR_INPUT,
+                     "%s %s: expected a time as 2026-09-04T10:05:00Z, or microseconds since 1970-01-01", option, text);
+}
+
+int arguments_number(const char *option, const char *text, int64_t *out, struct error *error)
+{
+    if (text == NULL || (parse_integer(text, out) && *out >= 0)) {
+        return 0;
+    }
+    return error_set(error, QS_ERROR_INPUT, "%s %s: expected a whole number", option, text);
+}

@@ -1,0 +1,89 @@
+/* Standard output of a command: output.h. */
+#include "supervisor/commands/output.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervisor/command.h"
+
+#define BUFFER_BYTES 65536
+
+static int broken; /* errno of the first write that failed */
+
+void output_begin(void)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)setvbuf(stdout, NULL, _IOFBF, BUFFER_BYTES);
+}
+
+static void note(bool written)
+{
+    if (!written && broken == 0) {
+        broken = errno != 0 ? errno : EIO;
+    }
+}
+
+void output_write(const void *bytes, size_t size)
+{
+    if (broken == 0) {
+        note(fwrite(bytes, 1, size, stdout) == size);
+    }
+}
+
+void output_text(const char *text)
+{
+    output_write(text, strlen(text));
+}
+
+void output_format(const char *format, ...)
+{
+    va_list arguments;
+
+    if (broken != 0) {
+        return;
+    }
+    va_start(arguments, format);
+    note(vfprintf(stdout, format, arguments) >= 0);
+    va_end(arguments);
+}
+
+bool output_closed(void)
+{
+    return broken != 0;
+}
+
+int output_end(int code)
+{
+    if (broken == 0) {
+        note(fflush(stdout) == 0);
+    }
+    if (broken == 0) {
+        return code;
+    }
+    if (broken == EPIPE) {
+        return EXIT_SUCCESS;
+    }
+    return command_fail(COMMAND_FAULT, "standard output: %s", strerror(broken));
+}
+
+int command_fail(int code, const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    for (char *at = line; *at != '\0'; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7F) {
+            *at = '?';
+        }
+    }
+    (void)fflush(stdout); /* so that a terminal shows both in order */
+    (void)fprintf(stderr, "queen-s3: %s\n", line);
+    return code;
+}

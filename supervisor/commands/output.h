@@ -1,0 +1,24 @@
+/*
+ * Standard output of a command. A reader that goes away (`queen-s3 cat orders | head`) is no fault: the command ends
+ * quietly with 0. A disk that is full is one.
+ */
+#ifndef SUPERVISOR_COMMANDS_OUTPUT_H
+#define SUPERVISOR_COMMANDS_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* First of all: SIGPIPE becomes an error of write(). */
+void output_begin(void);
+void output_write(const void *bytes, size_t size);
+void output_text(const char *text);
+void output_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Nobody takes what is written any more: the rest of the work is for nothing. */
+bool output_closed(void);
+/* Last of all: `code`, or COMMAND_FAULT and one line where something could not be written; 0 where nobody reads. */
+int output_end(int code);
+
+/* "queen-s3: …" on standard error, one line whatever is in it; returns code. */
+int command_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
