@@ -465,14 +465,16 @@ static bool lowest_is_stuck(const struct window_engine *engine)
     return lowest != NULL && (lowest->held_back || (lowest->trouble != NULL && lowest->trouble->suspect));
 }
 
-/* MAX_WINDOW_MS. While the log is still being read up to safeTime, a cut here would fall where an answer happened to
- * end: catching up is cut by size and alignment alone, unless the lowest partition is stuck. */
+/* MAX_WINDOW_MS. While the log is still being read up to the present, a cut here would fall where an answer happened to
+ * end: catching up is cut by size and alignment alone, unless the lowest partition is stuck. Less than a window behind is
+ * the present: where answers take longer than the next page, something is always unread, and windows have to close. */
 static bool time_is_up(const struct window_engine *engine)
 {
     int64_t settled = settled_through(engine);
     if (settled == TIME_UNKNOWN || settled - engine->previous_end < engine->settings.max_window_us)
         return false;
-    return settled == engine->safe_time - engine->settings.guard_us || lowest_is_stuck(engine);
+    int64_t present = engine->safe_time - engine->settings.guard_us;
+    return settled > present - engine->settings.max_window_us || lowest_is_stuck(engine);
 }
 
 /* T_k, or TIME_UNKNOWN where the window isn't due. */

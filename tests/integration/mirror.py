@@ -100,8 +100,8 @@ class MirrorTest(unittest.TestCase):
 
     def hold_lossy(self, broker: DevBroker, queue: str | None = None, told: float | None = None) -> int:
         """The lake and what the manifests say is lost are together the whole log, also what is deleted by now: nothing
-        is missing in silence, nothing is told twice, nothing is told that is there. `told` is what the metric says (None:
-        not asked). Returns how many records are lost."""
+        is missing in silence, nothing is told twice, nothing is told that is there. `told` is what the metric says
+        (None: not asked). Returns how many records are lost."""
         name = queue or self.queue
         whole = broker.log(name, deleted=True)
         there = {(r.partition, r.offset, r.ts) for r in self.lake_records(name)}
