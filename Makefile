@@ -23,7 +23,7 @@ ifeq ($(VARIANT),fuzz)
 CC := clang
 endif
 
-PACKAGES := libcurl openssl libzstd zlib libcjson libmicrohttpd expat
+PACKAGES := libcurl openssl libzstd zlib libcjson libmicrohttpd expat snappy
 
 # Flags. Given on the command line, CFLAGS and LDFLAGS come after these and so win.
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
@@ -69,18 +69,20 @@ SUPERVISOR_SRC := $(filter-out supervisor/main.c,$(call sources,supervisor))
 MAIN_SRC       := $(wildcard supervisor/main.c)
 DEVBROKER_SRC  := $(call sources,tests/devbroker)
 SIM_SRC        := $(call sources,tests/sim)
+TOOL_SRC       := $(call sources,tests/tools)
 BENCH_SRC      := $(call sources,tests/bench)
 UNIT_SRC       := $(wildcard tests/unit/*_test.c)
 SUPPORT_SRC    := $(filter-out $(UNIT_SRC),$(call sources,tests/unit))
 FUZZ_SRC       := $(wildcard tests/fuzz/*_fuzz.c)
-ALL_SRC        := $(COMMON_SRC) $(WORKER_SRC) $(SUPERVISOR_SRC) $(MAIN_SRC) $(DEVBROKER_SRC) $(SIM_SRC) $(BENCH_SRC) \
-                  $(UNIT_SRC) $(SUPPORT_SRC) $(FUZZ_SRC)
+ALL_SRC        := $(COMMON_SRC) $(WORKER_SRC) $(SUPERVISOR_SRC) $(MAIN_SRC) $(DEVBROKER_SRC) $(SIM_SRC) $(TOOL_SRC) \
+                  $(BENCH_SRC) $(UNIT_SRC) $(SUPPORT_SRC) $(FUZZ_SRC)
 HEADERS        := $(sort $(wildcard $(foreach d,common worker supervisor tests,$(d)/*.h $(d)/*/*.h $(d)/*/*/*.h)))
 
 LIBS      := $(OUT)/libsupervisor.a $(OUT)/libworker.a $(OUT)/libcommon.a
 PROGRAM   := $(if $(MAIN_SRC),$(OUT)/queen-s3)
 DEVBROKER := $(if $(DEVBROKER_SRC),$(OUT)/tests/devbroker)
 SIMULATE  := $(if $(SIM_SRC),$(OUT)/tests/sim/simulate)
+TOOLS     := $(patsubst tests/tools/%.c,$(OUT)/tests/tools/%,$(TOOL_SRC))
 UNIT      := $(patsubst tests/unit/%.c,$(OUT)/tests/unit/%,$(UNIT_SRC))
 FUZZ      := $(patsubst tests/fuzz/%.c,$(OUT)/tests/fuzz/%,$(FUZZ_SRC))
 BENCH_RUN := $(firstword $(wildcard tests/bench/run tests/bench/run.py))
@@ -100,7 +102,7 @@ all: ## build build/queen-s3 and the development broker build/tests/devbroker
 	+@$(in_parallel) programs
 
 programs: $(LIBS) $(PROGRAM) $(DEVBROKER)
-unit-programs: programs $(UNIT) $(SIMULATE)
+unit-programs: programs $(UNIT) $(SIMULATE) $(TOOLS)
 bench-programs: programs $(BENCH)
 fuzz-programs: $(FUZZ)
 
@@ -236,6 +238,9 @@ $(OUT)/tests/sim/simulate: $(call objects,$(SIM_SRC)) $(LIBS)
 
 $(OUT)/tests/unit/%: $(OBJ)/tests/unit/%.o $(OUT)/libtestsupport.a $(LIBS)
 	$(link) $(OUT)/libtestsupport.a $(LIBS) $(CHECK_LIBS) $(PKG_LIBS)
+
+$(OUT)/tests/tools/%: $(OBJ)/tests/tools/%.o $(LIBS)
+	$(link) $(LIBS) $(PKG_LIBS)
 
 $(OUT)/tests/bench/%: $(OBJ)/tests/bench/%.o $(LIBS)
 	$(link) $(LIBS) $(PKG_LIBS)

@@ -9,6 +9,7 @@
 
 #include "worker/compress.h"
 #include "worker/jsonl.h"
+#include "worker/parquet.h"
 
 struct outlet {
     encode_emit *emit;
@@ -21,7 +22,7 @@ static int outlet_take(void *argument, const uint8_t *bytes, size_t size)
 {
     struct outlet *outlet = argument;
 
-    if (EVP_DigestUpdate(outlet->sha256, bytes, size) != 1) {
+    if (size > 0 && EVP_DigestUpdate(outlet->sha256, bytes, size) != 1) {
         return QS_ERROR_NO_MEMORY;
     }
     outlet->bytes += size;
@@ -52,7 +53,21 @@ static void count_run(struct encode_result *result, const struct run *run, struc
     }
 }
 
-static int write_runs(struct jsonl *jsonl, struct run_source *source, struct encode_result *result, struct error *error)
+/* Of one of the two formats. */
+typedef int write_run(void *format, const struct run *run, struct error *error);
+
+static int write_jsonl_run(void *format, const struct run *run, struct error *error)
+{
+    return jsonl_write_run(format, run, error);
+}
+
+static int write_parquet_run(void *format, const struct run *run, struct error *error)
+{
+    return parquet_write_run(format, run, error);
+}
+
+static int write_runs(void *format, write_run *write, struct run_source *source, struct encode_result *result,
+                      struct error *error)
 {
     struct name last = {NULL, 0};
     struct run run;
@@ -60,7 +75,7 @@ static int write_runs(struct jsonl *jsonl, struct run_source *source, struct enc
 
     while ((next = source->next(source, &run)) == 1) {
         count_run(result, &run, &last);
-        int code = jsonl_write_run(jsonl, &run, error);
+        int code = write(format, &run, error);
         if (code != 0) {
             return code;
         }
@@ -68,7 +83,7 @@ static int write_runs(struct jsonl *jsonl, struct run_source *source, struct enc
     if (next < 0) {
         return error_set(error, (enum qs_error)next, "the window's records could not be had: encoding stopped");
     }
-    return jsonl_flush(jsonl, error);
+    return 0;
 }
 
 static int encode_jsonl(const struct window_shape *shape, struct run_source *source, int compression_threads,
@@ -86,13 +101,33 @@ static int encode_jsonl(const struct window_shape *shape, struct run_source *sou
     if (jsonl == NULL) {
         code = error_set(error, QS_ERROR_NO_MEMORY, "out of memory for a line buffer");
     } else {
-        code = write_runs(jsonl, source, result, error);
+        code = write_runs(jsonl, write_jsonl_run, source, result, error);
+    }
+    if (code == 0) {
+        code = jsonl_flush(jsonl, error);
     }
     if (code == 0) {
         code = compressor_finish(compressor, error);
     }
     jsonl_destroy(jsonl);
     compressor_destroy(compressor);
+    return code;
+}
+
+static int encode_parquet(const struct window_shape *shape, struct run_source *source, struct outlet *outlet,
+                          struct encode_result *result, struct error *error)
+{
+    struct parquet *parquet = parquet_create(shape->compression, source->queue, outlet_take, outlet, error);
+    int code;
+
+    if (parquet == NULL) {
+        return error != NULL ? (int)error->code : QS_ERROR_NO_MEMORY;
+    }
+    code = write_runs(parquet, write_parquet_run, source, result, error);
+    if (code == 0) {
+        code = parquet_finish(parquet, error);
+    }
+    parquet_destroy(parquet);
     return code;
 }
 
@@ -111,7 +146,7 @@ int encode_stream(const struct window_shape *shape, struct run_source *source, i
     } else if (shape->format == FORMAT_JSONL) {
         code = encode_jsonl(shape, source, compression_threads, &outlet, result, error);
     } else {
-        code = error_set(error, QS_ERROR_INPUT, "format parquet: not written by this version");
+        code = encode_parquet(shape, source, &outlet, result, error);
     }
     if (code == 0 && EVP_DigestFinal_ex(outlet.sha256, result->sha256, NULL) != 1) {
         code = error_set(error, QS_ERROR_NO_MEMORY, "out of memory for a SHA-256");

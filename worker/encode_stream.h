@@ -7,7 +7,8 @@
 
 #include "worker/encode.h"
 
-/* Takes `size` bytes (valid during the call); nonzero stops the encoding with that error. */
+/* Takes `size` bytes (valid during the call); nonzero stops the encoding with that error. Parquet calls it with none at
+ * each page too, since its bytes come a row group at a time. */
 typedef int encode_emit(void *argument, const uint8_t *bytes, size_t size);
 
 /* Runs `source` to its end through the format and compression of `shape`. Fills records, partitions, min_ts, max_ts,

@@ -26,6 +26,7 @@
 #include "worker/encode_parts.h"
 #include "worker/encode_stream.h"
 #include "worker/jsonl.h"
+#include "worker/parquet.h"
 
 enum job_state { JOB_WAITING, JOB_RUNNING, JOB_ENDED };
 
@@ -291,6 +292,7 @@ static struct encode_job *thread_start(struct encoder *base, const struct window
     job->encoder = encoder;
     job->guard.next = guarded_next;
     job->guard.text_size = source->text_size;
+    job->guard.queue = source->queue;
     job->source = source;
     job->shape = *shape;
     job->threshold = threshold;
@@ -454,7 +456,9 @@ void encode_thread_destroy(struct encoder *encoder)
 
 uint64_t encode_memory(const struct window_shape *shape, uint64_t text_size, uint64_t threshold)
 {
-    uint64_t object = compressor_bound(shape->compression, text_size);
+    bool lines = shape->format == FORMAT_JSONL;
+    uint64_t object =
+        lines ? compressor_bound(shape->compression, text_size) : parquet_bound(shape->compression, text_size);
     uint64_t parts = (ENCODE_PARTS_AHEAD + 1) * (uint64_t)OBJECT_PART_SIZE;
     /* What is held back before it is clear that it goes up in parts, and the part being filled by then. */
     uint64_t held = threshold > UINT64_MAX - OBJECT_PART_SIZE ? threshold : threshold + OBJECT_PART_SIZE;
@@ -465,5 +469,10 @@ uint64_t encode_memory(const struct window_shape *shape, uint64_t text_size, uin
     if (held > object) {
         held = object;
     }
-    return held + compressor_memory(shape->compression, text_size, 1) + jsonl_memory();
+    if (lines) {
+        return held + compressor_memory(shape->compression, text_size, 1) + jsonl_memory();
+    }
+    /* A row group waits until it is whole, however much that is. But each byte of the object is either there or in a
+     * part, so that there are never more than all of them. */
+    return object + parquet_memory(shape->compression, text_size);
 }

@@ -97,8 +97,9 @@ static int add_page(struct parquet_chunk *chunk, struct chunk_pages *pages, stru
         code = parquet_codec_compress(writer->codec, pieces, count, keep, &keeping, error);
     }
     if (code == 0 && (size > INT32_MAX || keeping.size > INT32_MAX)) {
-        code = error_set(error, QS_ERROR_INPUT, "a record of %llu bytes is more than a page of Parquet can hold (2 GiB)",
-                         (unsigned long long)size);
+        code =
+            error_set(error, QS_ERROR_INPUT, "a record of %llu bytes is more than a page of Parquet can hold (2 GiB)",
+                      (unsigned long long)size);
     }
     if (code != 0) {
         return code;
@@ -121,6 +122,7 @@ int parquet_chunk_add(struct parquet_chunk *chunk, struct page_writer *writer, e
     struct parquet_page page = {.values = (int32_t)values, .encoding = encoding};
 
     chunk->facts.values += values;
+    *(encoding == ENCODING_PLAIN ? &chunk->facts.plain : &chunk->facts.encoded) += 1;
     return add_page(chunk, &chunk->data, writer, &page, pieces, count, error);
 }
 

@@ -167,8 +167,7 @@ static int snappy_stream(struct parquet_codec *codec, const struct iovec *pieces
             left -= size;
         }
     }
-    return code != 0 || used == 0 ? code
-                                  : snappy_piece(codec, (const char *)codec->piece, used, take, argument, error);
+    return code != 0 || used == 0 ? code : snappy_piece(codec, (const char *)codec->piece, used, take, argument, error);
 }
 
 static int snappy_whole(struct parquet_codec *codec, const struct iovec *page, parquet_take *take, void *argument,

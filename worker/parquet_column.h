@@ -8,6 +8,10 @@
 #include "worker/parquet_chunk.h"
 #include "worker/parquet_encoding.h"
 
+/* Makes each lone surrogate (json_unescape gives it as three bytes) U+FFFD, which has three bytes too: a column of
+ * strings is UTF-8 (LogicalTypes.md), and readers refuse a whole file for one that isn't. True where there was one. */
+bool parquet_mend_text(char *bytes, size_t size);
+
 #define PAGE_ROWS       20000
 #define PAGE_SIZE       (1u << 20) /* bytes of values; one that is larger has a page of its own */
 #define DICTIONARY_SIZE (1u << 20)
@@ -33,19 +37,17 @@ struct text_column {
     size_t rows;
     size_t used; /* bytes of values */
     struct hybrid levels;
-    uint8_t *page; /* LEVELS_SIZE bytes to write them in, then the values; NULL until text_column_begin() */
+    uint8_t *page; /* LEVELS_SIZE bytes to write them in, then the values */
 };
 
-/* What is behind a chunk's beginning must be zero. Once; QS_ERROR_NO_MEMORY. */
+/* A zeroed column; once. */
 int text_column_begin(struct text_column *column, bool optional, struct error *error);
 void text_column_free(struct text_column *column);
 int text_column_add(struct text_column *column, struct page_writer *writer, const char *bytes, size_t size,
                     struct error *error);
-/* Makes room for a text of at most `size` bytes in the page being gathered, to be written by the caller, and
- * text_column_commit() says how many there were. *place is NULL where a page can't hold it. */
-int text_column_place(struct text_column *column, struct page_writer *writer, size_t size, char **place,
-                      struct error *error);
-int text_column_commit(struct text_column *column, size_t size);
+/* The same for what stands between the quotes of a JSON string. */
+int text_column_add_spelled(struct text_column *column, struct page_writer *writer, const char *text, size_t size,
+                            struct error *error);
 int text_column_add_null(struct text_column *column, struct page_writer *writer, struct error *error);
 int text_column_finish(struct text_column *column, struct page_writer *writer, struct error *error);
 
@@ -54,6 +56,7 @@ struct name_column {
     bool full;
     size_t dictionary_count;
     size_t dictionary_used;
+    size_t dictionary_last; /* where the last name's length stands */
     uint8_t *dictionary;
     uint32_t first; /* index of the first run in the page */
     size_t rows;    /* of the page */
@@ -61,10 +64,11 @@ struct name_column {
     uint32_t runs[PAGE_ROWS]; /* rows of each; indexes ascend by one */
 };
 
+/* A zeroed column; once. */
 int name_column_begin(struct name_column *column, struct error *error);
 void name_column_free(struct name_column *column);
-/* `count` rows of one name. same: it is that of the call before. */
-int name_column_add(struct name_column *column, struct page_writer *writer, const char *bytes, size_t size, bool same,
+/* `count` rows of one name. */
+int name_column_add(struct name_column *column, struct page_writer *writer, const char *bytes, size_t size,
                     size_t count, struct error *error);
 /* Ends the row group: the dictionary is written, and the next name begins a new one. */
 int name_column_finish(struct name_column *column, struct page_writer *writer, struct error *error);

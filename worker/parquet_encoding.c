@@ -24,7 +24,8 @@
 
 void hybrid_begin(struct hybrid *hybrid, uint8_t *out, unsigned width)
 {
-    *hybrid = (struct hybrid){.out = out, .width = width};
+    *hybrid = (struct hybrid){.width = width};
+    hybrid->out = out;
 }
 
 static void end_packed(struct hybrid *hybrid)
@@ -154,7 +155,7 @@ static uint8_t *pack_miniblock(const uint64_t *values, unsigned width, uint8_t *
 /* Deltas and what they are above the least of them wrap around, as Encodings.md has it: two's complement throughout. */
 static uint8_t *encode_block(const int64_t *values, size_t count, uint8_t *out)
 {
-    uint64_t deltas[BLOCK];
+    uint64_t deltas[BLOCK] = {0};
     int64_t least = INT64_MAX;
     uint8_t *widths;
 
@@ -163,8 +164,8 @@ static uint8_t *encode_block(const int64_t *values, size_t count, uint8_t *out)
         int64_t delta = (int64_t)deltas[i];
         least = delta < least ? delta : least;
     }
-    for (size_t i = 0; i < BLOCK; i++) {
-        deltas[i] = i < count ? deltas[i] - (uint64_t)least : 0;
+    for (size_t i = 0; i < count; i++) {
+        deltas[i] -= (uint64_t)least;
     }
     widths = varint_put(out, zigzag(least));
     out = widths + MINIBLOCKS;

@@ -38,7 +38,7 @@ void parquet_data_page_header(struct thrift *thrift, const struct parquet_page *
     page_begin(thrift, PAGE_DATA, page);
     thrift_open(thrift, 5); /* data_page_header */
     thrift_i32(thrift, 1, page->values);
-    thrift_i32(thrift, 2, page->encoding);
+    thrift_i32(thrift, 2, (int32_t)page->encoding);
     thrift_i32(thrift, 3, ENCODING_RLE); /* definition levels: there are some in payload only, */
     thrift_i32(thrift, 4, ENCODING_RLE); /* and repetition levels in no column */
     thrift_end(thrift);
@@ -50,7 +50,7 @@ void parquet_dictionary_page_header(struct thrift *thrift, const struct parquet_
     page_begin(thrift, PAGE_DICTIONARY, page);
     thrift_open(thrift, 7); /* dictionary_page_header */
     thrift_i32(thrift, 1, page->values);
-    thrift_i32(thrift, 2, page->encoding);
+    thrift_i32(thrift, 2, (int32_t)page->encoding);
     thrift_end(thrift);
     thrift_end(thrift);
 }
@@ -59,8 +59,8 @@ void parquet_dictionary_page_header(struct thrift *thrift, const struct parquet_
 
 static void put_encodings(struct thrift *thrift, enum parquet_column column, const struct parquet_chunk_facts *facts)
 {
-    bool plain = facts->dictionary || facts->plain > 0 || columns[column].encoding == ENCODING_PLAIN;
-    bool other = columns[column].encoding != ENCODING_PLAIN && facts->encoded > 0;
+    bool plain = facts->dictionary || facts->plain > 0;
+    bool other = facts->encoded > 0;
 
     thrift_list(thrift, 2, THRIFT_I32, 1u + plain + other);
     if (plain) {
@@ -68,7 +68,7 @@ static void put_encodings(struct thrift *thrift, enum parquet_column column, con
     }
     thrift_i32_element(thrift, ENCODING_RLE);
     if (other) {
-        thrift_i32_element(thrift, columns[column].encoding);
+        thrift_i32_element(thrift, (int32_t)columns[column].encoding);
     }
 }
 
@@ -77,7 +77,7 @@ static void put_encoding_count(struct thrift *thrift, int32_t page_type, enum pa
     if (count > 0) {
         thrift_open_element(thrift);
         thrift_i32(thrift, 1, page_type);
-        thrift_i32(thrift, 2, encoding);
+        thrift_i32(thrift, 2, (int32_t)encoding);
         thrift_i32(thrift, 3, (int32_t)count);
         thrift_end(thrift);
     }

@@ -32,13 +32,13 @@ struct parquet_chunk_facts {
     uint64_t nulls;
     uint64_t uncompressed_size; /* of all pages with their headers */
     uint64_t compressed_size;
-    uint64_t start;    /* in the file: of the first page */
-    uint64_t data;     /* of the first data page */
-    bool dictionary;   /* start is that of a dictionary page */
-    uint32_t encoded;  /* data pages in the column's own encoding: RLE_DICTIONARY for partition */
-    uint32_t plain;    /* data pages of partition that the dictionary had no room for */
-    bool numbers;      /* least and greatest are there */
-    int64_t least;     /* offset, ts */
+    uint64_t start;   /* in the file: of the first page */
+    uint64_t data;    /* of the first data page */
+    bool dictionary;  /* start is that of a dictionary page */
+    uint32_t plain;   /* data pages with ENCODING_PLAIN */
+    uint32_t encoded; /* with the column's other one */
+    bool numbers;     /* least and greatest are there */
+    int64_t least;    /* offset, ts */
     int64_t greatest;
     struct bounds texts; /* partition */
 };

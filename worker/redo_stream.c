@@ -228,6 +228,7 @@ struct redo_stream *redo_stream_create(struct world *world, struct name queue, c
 {
     struct redo_stream *stream = memory_new(1, sizeof *stream);
     stream->base.next = stream_next;
+    stream->base.queue = queue;
     stream->world = world;
     stream->queue = queue;
     stream->surveyed = surveyed;

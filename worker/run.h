@@ -27,8 +27,9 @@ struct run {
  * block there; what it gives stays valid until the call after. 1: a run; 0: the end; negative enum qs_error: give up. */
 struct run_source {
     int (*next)(struct run_source *source, struct run *run);
-    uint64_t
-        text_size; /* the exact number of bytes of all lines (jsonl_run_size over all runs): a zstd frame declares it */
+    /* The exact number of bytes of all lines (jsonl_run_size over all runs): a zstd frame declares it. */
+    uint64_t text_size;
+    struct name queue; /* whose records they are: Parquet says so in its footer. Stays as long as the source. */
 };
 
 #endif

@@ -178,12 +178,13 @@ static void seat_source(struct object_upload *seat, size_t first, size_t end)
 {
     const struct window_objects *objects = seat->objects;
     const struct window_plan *plan = objects->request.plan;
-    const char *queue = objects->request.subject;
+    struct name queue = {objects->request.subject, strlen(objects->request.subject)};
     if (plan->surveyed != NULL)
-        seat->stream = redo_stream_create(objects->world, (struct name){queue, strlen(queue)}, plan->surveyed + first,
-                                          end - first, stream_failed, seat);
+        seat->stream =
+            redo_stream_create(objects->world, queue, plan->surveyed + first, end - first, stream_failed, seat);
     else
-        seat->source = (struct plan_source){{plan_next, runs_text_size(plan, first, end)}, plan, first, first, end};
+        seat->source =
+            (struct plan_source){{plan_next, runs_text_size(plan, first, end), queue}, plan, first, first, end};
 }
 
 static void seat_start(struct object_upload *seat, size_t index)

@@ -40,7 +40,7 @@ static char *encode_run(const struct run *run, size_t *size)
     struct {
         struct run_source source;
         const struct run *left;
-    } source = {{one_run, jsonl_run_size(run)}, run};
+    } source = {{one_run, jsonl_run_size(run), {"q", 1}}, run};
     struct byte_buffer text = {0};
     struct encode_result result;
     struct error error;
