@@ -291,11 +291,8 @@ static void write_judge(struct queue *queue, const struct kv_row *lease_row, con
     if (ours)
         lease->version = lease_row->version;
     lease->expired = !ours;
-    if (same && ours) {
-        lease_written(queue, lease_row->version);
-        write_landed(queue, version);
-    } else if (same) {
-        /* It had landed, and then the lease ran out without a rival. */
+    if (same) {
+        /* It had landed, nobody knows how long ago, and the lease may have run out since without a rival. */
         write_landed(queue, version);
         lease_refresh(queue);
     } else if (version == *write->version) {
@@ -311,6 +308,11 @@ static void read_back_done(void *argument, const struct error *error, const stru
     struct queue *queue = argument;
     struct lease *lease = &queue->lease;
     lease->call = NULL;
+    if (error->code != QS_OK && !error->retriable) {
+        lease->unsure = true;
+        queue_stop(queue, "reading the lease back: %s", error->message);
+        return;
+    }
     if (error->code != QS_OK || answer->precondition_failed || answer->count != 1) {
         queue_note(queue, &queue->kv_limit, "reading the lease back", error);
         timer_set(queue->world->timers, &lease->retry_timer, world_after(queue->world, chain_delay(queue, error)),
