@@ -289,10 +289,10 @@ enum window_read_result window_read_done(struct window_engine *engine, const str
         partition_place(engine, partition);
         return WINDOW_READ_DONE;
     }
-    if (entry->status == FETCH_PASSING || entry->status == FETCH_UNKNOWN_QUEUE)
-        return hold_back(engine, partition, WINDOW_READ_FAULT);
     if (partition->seek != NULL)
         return seek_answer(engine, partition, entry, block);
+    if (entry->status == FETCH_PASSING || entry->status == FETCH_UNKNOWN_QUEUE)
+        return hold_back(engine, partition, WINDOW_READ_FAULT);
     if (entry->status == FETCH_OUT_OF_RANGE)
         return answer_out_of_range(engine, partition, entry);
     if (entry->high_watermark < partition->watermark && !partition->has_id) {

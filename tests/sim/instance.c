@@ -286,6 +286,7 @@ static void instance_free(struct instance *instance)
     if (instance->timers.count > 0)
         sim_fail(simulation, "instance %zu ends with %zu timers set", instance->number, instance->timers.count);
     timers_free(&instance->timers);
+    budget_close(&instance->budget);
     simulation->instances[instance->number] = NULL;
     free(instance);
 }

@@ -213,8 +213,8 @@ static void run_seed(uint64_t seed, bool verbose, struct totals *totals)
     run(&simulation);
     add_up(totals, &simulation);
     if (simulation.failed && totals->failed <= FAILURES_TOLD)
-        printf("seed %" PRIu64 ": %s\n    to run it again: simulate --seed %" PRIu64 " --verbose\n", seed,
-               simulation.reason, seed);
+        printf("seed %" PRIu64 "%s: %s\n    to run it again: simulate --seed %" PRIu64 " --verbose\n", seed,
+               simulation.scenario.tight ? " (little memory)" : "", simulation.reason, seed);
     simulation_free(&simulation);
     log_capture(NULL, NULL);
 }

@@ -106,18 +106,20 @@ static void tell(const struct simulation *simulation)
               simulation->log.second ? "2.x" : "1.x", simulation->log.node_count,
               (long long)simulation->log.node_lag_max, scenario->queue_count, scenario->partition_count,
               (long long)scenario->duration_ms, (long long)scenario->history_ms);
-    SIM_TRACE(simulation,
-              "align %d compression %d start %d from_log_start %d target %lld max_window %lld guard %lld discovery %lld "
-              "concurrency %lld ttl %lld checkpoint_every %lld memory %zu threshold %llu",
-              (int)scenario->align, (int)scenario->compression, (int)scenario->start, scenario->from_log_start,
-              (long long)scenario->target_bytes, (long long)scenario->max_window_ms, (long long)scenario->guard_ms,
-              (long long)scenario->discovery_interval_ms, (long long)scenario->fetch_concurrency,
-              (long long)scenario->lease_ttl_ms, (long long)scenario->checkpoint_every, scenario->memory,
-              (unsigned long long)scenario->multipart_threshold);
+    SIM_TRACE(
+        simulation,
+        "align %d compression %d start %d from_log_start %d target %lld max_window %lld guard %lld discovery %lld "
+        "concurrency %lld ttl %lld checkpoint_every %lld memory %zu threshold %llu",
+        (int)scenario->align, (int)scenario->compression, (int)scenario->start, scenario->from_log_start,
+        (long long)scenario->target_bytes, (long long)scenario->max_window_ms, (long long)scenario->guard_ms,
+        (long long)scenario->discovery_interval_ms, (long long)scenario->fetch_concurrency,
+        (long long)scenario->lease_ttl_ms, (long long)scenario->checkpoint_every, scenario->memory,
+        (unsigned long long)scenario->multipart_threshold);
     SIM_TRACE(simulation, "answers up to %lld bytes, %lld records an entry, %lld partitions a page",
               (long long)scenario->answer_ceiling, (long long)scenario->records_ceiling,
               (long long)scenario->page_ceiling);
-    SIM_TRACE(simulation, "weather: request %llu answer %llu status %llu odd %llu doubled %llu slow %llu body %llu, up to %lld ms",
+    SIM_TRACE(simulation,
+              "weather: request %llu answer %llu status %llu odd %llu doubled %llu slow %llu body %llu, up to %lld ms",
               (unsigned long long)weather->lost_request, (unsigned long long)weather->lost_answer,
               (unsigned long long)weather->status, (unsigned long long)weather->odd_status,
               (unsigned long long)weather->doubled, (unsigned long long)weather->slow,

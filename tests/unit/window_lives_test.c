@@ -1,0 +1,600 @@
+/*
+ * The window engine, step by step: what is lost, what is dropped, partitions that are created again or gone (spec 3.3, 3.4,
+ * 3.8), a redo (3.5), and the positions of a checkpoint.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/lanes.h"
+
+static struct lanes lanes;
+
+static void begin_earliest(enum setting_align align)
+{
+    lanes_begin(&lanes, align, 1000, 60, 0);
+    window_start_earliest(lanes.engine);
+}
+
+static struct lane *lane_of(const char *name, int64_t count)
+{
+    struct lane *lane = lane_add(&lanes, name);
+    for (int64_t i = 0; i < count; i++)
+        lane_push(lane, TEN + i * SECOND_US);
+    return lane;
+}
+
+static void is_lost(const struct lost_range *lost, const char *name, int64_t from, int64_t to, bool previous)
+{
+    ck_assert_uint_eq(lost->partition_size, strlen(name));
+    ck_assert_mem_eq(lost->partition, name, lost->partition_size);
+    ck_assert_int_eq(lost->from, from);
+    ck_assert_int_eq(lost->to, to);
+    ck_assert_int_eq(lost->previous_life, previous);
+}
+
+static void nothing_is_lost(void)
+{
+    size_t count;
+    window_lost(lanes.engine, &count);
+    ck_assert_uint_eq(count, 0);
+}
+
+/* ---- retention ---- */
+
+START_TEST(retention_past_the_position_is_lost_with_the_record_after_it)
+{
+    size_t count;
+    begin_earliest(ALIGN_HOUR);
+    struct lane *lane = lane_of("a", 10);
+    lanes_pass(&lanes, true, TEN + HOUR_US);
+    lane->log_start = 4;
+    lanes_read_all(&lanes);
+    is_lost(window_lost(lanes.engine, &count), "a", 0, 3, false);
+    ck_assert_uint_eq(count, 1);
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 6);
+    ck_assert_uint_eq(plan.lost_count, 1);
+    is_lost(plan.lost, "a", 0, 3, false);
+    nothing_is_lost();
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+START_TEST(a_range_without_a_record_to_ship_with_waits)
+{
+    size_t count;
+    begin_earliest(ALIGN_HOUR);
+    struct lane *lane = lane_of("a", 5);
+    lanes_pass(&lanes, true, TEN + 20 * SECOND_US);
+    lane->log_start = 5;
+    lanes_read_all(&lanes);
+    is_lost(window_lost(lanes.engine, &count), "a", 0, 4, false);
+    ck_assert(!lanes_can_close(&lanes));
+    lane_push(lane, TEN + HOUR_US + SECOND_US);
+    lanes_pass(&lanes, true, TEN + 2 * HOUR_US);
+    lanes_read_all(&lanes);
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.lost_count, 1);
+    window_plan_return_lost(lanes.engine, &plan);
+    ck_assert_uint_eq(plan.lost_count, 0);
+    window_lost(lanes.engine, &count);
+    ck_assert_uint_eq(count, 1);
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+START_TEST(a_gap_before_a_committed_record_is_not_lost)
+{
+    struct name name = {"a", 1};
+    lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
+    window_start_after(lanes.engine, (struct broker_us){TEN + 6 * SECOND_US});
+    window_add_position(lanes.engine, name, 0, NULL);
+    struct lane *lane = lane_of("a", 10);
+    lane->log_start = 3;
+    lanes_pass(&lanes, true, TEN + HOUR_US);
+    lanes_read_all(&lanes);
+    nothing_is_lost();
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 4);
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+/* ---- holes ---- */
+
+START_TEST(a_hole_is_asked_for_three_times_more)
+{
+    struct window_read read;
+    size_t count;
+    begin_earliest(ALIGN_HOUR);
+    struct lane *lane = lane_of("a", 10);
+    lane->missing[0] = lane->missing[1] = lane->missing[5] = true;
+    lanes_pass(&lanes, true, TEN + HOUR_US);
+    for (uint32_t asked = 0; asked < 3; asked++) {
+        ck_assert(window_next_read(lanes.engine, &read));
+        ck_assert_int_eq(read.offset, 0);
+        ck_assert_int_eq(lane_answer(&lanes, &read), WINDOW_READ_HOLE);
+        ck_assert_uint_eq(window_read_failures(read.partition), asked + 1);
+        struct window_read other;
+        ck_assert(!window_next_read(lanes.engine, &other)); /* held back until its time has come */
+        window_read_ready(lanes.engine, read.partition);
+        nothing_is_lost();
+    }
+    ck_assert(window_next_read(lanes.engine, &read));
+    ck_assert_int_eq(lane_answer(&lanes, &read), WINDOW_READ_DONE);
+    is_lost(window_lost(lanes.engine, &count), "a", 0, 1, false);
+    ck_assert_uint_eq(count, 1);
+    lanes_read_all(&lanes);
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 7);
+    ck_assert_uint_eq(plan.lost_count, 2);
+    is_lost(&plan.lost[1], "a", 5, 5, false);
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+START_TEST(a_hole_that_heals_costs_nothing)
+{
+    begin_earliest(ALIGN_HOUR);
+    struct lane *lane = lane_of("a", 4);
+    lane->missing[0] = true;
+    lanes_pass(&lanes, true, TEN + HOUR_US);
+    ck_assert(lanes_read(&lanes));
+    ck_assert(lanes_read(&lanes));
+    lane->missing[0] = false;
+    lanes_read_all(&lanes);
+    nothing_is_lost();
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 4);
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+START_TEST(empty_below_the_watermark_is_asked_again_first_and_largest)
+{
+    struct window_read read;
+    begin_earliest(ALIGN_HOUR);
+    struct lane *lane = lane_of("a", 4);
+    memset(lane->missing, 1, sizeof lane->missing);
+    lanes_pass(&lanes, true, TEN + HOUR_US);
+    ck_assert(window_next_read(lanes.engine, &read));
+    ck_assert(!read.largest);
+    ck_assert_int_eq(lane_answer(&lanes, &read), WINDOW_READ_DONE);
+    ck_assert(window_next_read(lanes.engine, &read));
+    ck_assert(read.largest);
+    ck_assert_int_eq(lane_answer(&lanes, &read), WINDOW_READ_DONE); /* it was not the first of its call */
+    ck_assert(window_next_read(lanes.engine, &read));
+    read.first = true;
+    ck_assert_int_eq(lane_answer(&lanes, &read), WINDOW_READ_EMPTY);
+    ck_assert(!window_is_through(lanes.engine));
+    struct window_plan plan;
+    ck_assert(!window_close(lanes.engine, true, &plan));
+    nothing_is_lost();
+    memset(lane->missing, 0, sizeof lane->missing);
+    window_read_ready(lanes.engine, read.partition);
+    lanes_read_all(&lanes);
+    plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 4);
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+/* ---- records that come too low ---- */
+
+START_TEST(records_below_the_last_end_are_dropped_answer_after_answer)
+{
+    struct name name = {"a", 1};
+    lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
+    window_start_after(lanes.engine, (struct broker_us){TEN + 7 * SECOND_US});
+    window_add_position(lanes.engine, name, 0, NULL); /* older than what is committed */
+    lane_of("a", 10);
+    lanes.answer_max = 2;
+    lanes_pass(&lanes, true, TEN + HOUR_US);
+    lanes_read_all(&lanes);
+    nothing_is_lost();
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 3);
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+START_TEST(a_broken_promise_counts_as_lost)
+{
+    size_t count;
+    lanes_begin(&lanes, ALIGN_NONE, 1000, 10, 0);
+    window_start_earliest(lanes.engine);
+    struct lane *lane = lane_of("a", 3);
+    lanes_pass(&lanes, true, TEN + 30 * SECOND_US);
+    lanes_read_all(&lanes);
+    struct window_plan plan = lanes_close(&lanes, false);
+    window_plan_free(&plan);
+    lane_push(lane, TEN + 20 * SECOND_US); /* below what is committed: the clock stepped back */
+    lane_push(lane, TEN + 40 * SECOND_US);
+    lanes_pass(&lanes, false, TEN + 100 * SECOND_US);
+    lanes_read_all(&lanes);
+    is_lost(window_lost(lanes.engine, &count), "a", 3, 3, false);
+    plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 1);
+    ck_assert_uint_eq(plan.lost_count, 1);
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+/* ---- lives ---- */
+
+static void create_again(struct lane *lane, int64_t count, int64_t ts)
+{
+    lane->end = 0;
+    lane->log_start = 0;
+    lane->id++;
+    for (int64_t i = 0; i < count; i++)
+        lane_push(lane, ts + i * SECOND_US);
+}
+
+START_TEST(another_id_is_another_life_and_no_window_holds_both)
+{
+    begin_earliest(ALIGN_HOUR);
+    struct lane *lane = lane_of("a", 4);
+    lane->has_id = true;
+    lanes.answer_max = 2;
+    lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
+    ck_assert(lanes_read(&lanes));
+    create_again(lane, 9, TEN + 20 * SECOND_US); /* more than there were */
+    lanes_pass(&lanes, false, TEN + HOUR_US);
+    lanes_read_all(&lanes);
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_int_eq(plan.end.v, TEN + 20 * SECOND_US);
+    ck_assert_uint_eq(plan.records, 2);
+    ck_assert_uint_eq(plan.lost_count, 1);
+    is_lost(plan.lost, "a", 2, 3, true);
+    window_plan_free(&plan);
+    plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 9);
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+START_TEST(an_answer_to_a_life_that_is_over_is_thrown_away)
+{
+    struct window_read read;
+    begin_earliest(ALIGN_HOUR);
+    struct lane *lane = lane_of("a", 4);
+    lane->has_id = true;
+    lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
+    ck_assert(window_next_read(lanes.engine, &read));
+    struct lane old = *lane;
+    create_again(lane, 2, TEN + 20 * SECOND_US);
+    lanes_pass(&lanes, false, TEN + HOUR_US);
+    struct lane new = *lane;
+    *lane = old;
+    ck_assert_int_eq(lane_answer(&lanes, &read), WINDOW_READ_DONE);
+    *lane = new;
+    ck_assert_uint_eq(window_buffered_weight(lanes.engine), 0);
+    lanes_read_all(&lanes);
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 2);
+    is_lost(plan.lost, "a", 0, 3, true);
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+START_TEST(without_an_id_lower_bounds_tell)
+{
+    begin_earliest(ALIGN_HOUR);
+    struct lane *lane = lane_of("a", 4);
+    lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
+    lanes_read_all(&lanes);
+    create_again(lane, 2, TEN + 20 * SECOND_US);
+    lanes_pass(&lanes, false, TEN + HOUR_US);
+    lanes_read_all(&lanes);
+    nothing_is_lost();
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 4);
+    window_plan_free(&plan);
+    plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 2);
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+START_TEST(a_page_older_than_what_was_read_since_tells_nothing)
+{
+    struct window_pass pass;
+    bool has_since;
+    struct broker_us since;
+    begin_earliest(ALIGN_HOUR);
+    struct lane *lane = lane_of("a", 4);
+    lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
+    window_pass_begin(lanes.engine, &pass, false, &has_since, &since);
+    window_pass_call(lanes.engine, &pass);
+    lanes_read_all(&lanes); /* to 4, after the page's call was sent */
+    lane->end = 2;
+    lanes_page(&lanes, &pass, TEN + 11 * SECOND_US);
+    window_pass_end(lanes.engine, &pass);
+    lane->end = 4;
+    lanes_pass(&lanes, false, TEN + HOUR_US);
+    lanes_read_all(&lanes);
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 4);
+    ck_assert_uint_eq(plan.lost_count, 0);
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+START_TEST(with_equal_ids_a_lower_bound_is_a_node_that_lags)
+{
+    begin_earliest(ALIGN_HOUR);
+    struct lane *lane = lane_of("a", 4);
+    lane->has_id = true;
+    lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
+    lanes_read_all(&lanes);
+    lane->end = 1;
+    lanes_pass(&lanes, false, TEN + 11 * SECOND_US);
+    lanes_read_all(&lanes);
+    lane->end = 4;
+    lanes_pass(&lanes, false, TEN + HOUR_US);
+    lanes_read_all(&lanes);
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 4);
+    ck_assert_uint_eq(plan.lost_count, 0);
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+START_TEST(a_partition_out_of_range_blocks_until_a_full_pass_has_not_named_it)
+{
+    size_t count;
+    lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
+    window_start_after(lanes.engine, (struct broker_us){TEN});
+    window_add_position(lanes.engine, (struct name){"a", 1}, 0, NULL);
+    window_add_position(lanes.engine, (struct name){"b", 1}, 0, NULL);
+    struct lane *lane = lane_of("a", 4);
+    lane_of("b", 1);
+    lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
+    lane->hidden = true;
+    /* Nothing of it was read, so it is asked from 0, which a partition that never was answers empty. */
+    lanes_read_all(&lanes);
+    ck_assert(window_wants_full_pass(lanes.engine));
+    struct window_plan plan;
+    ck_assert(!window_close(lanes.engine, true, &plan));
+    lanes_pass(&lanes, false, TEN + HOUR_US); /* not a full one: it proves nothing */
+    ck_assert(!window_close(lanes.engine, true, &plan));
+    lanes_pass(&lanes, true, TEN + HOUR_US);
+    ck_assert(!window_wants_full_pass(lanes.engine));
+    is_lost(window_lost(lanes.engine, &count), "a", 0, 3, false);
+    plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 1);
+    ck_assert_uint_eq(plan.lost_count, 1);
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+START_TEST(one_that_is_gone_can_come_back)
+{
+    begin_earliest(ALIGN_HOUR);
+    struct lane *lane = lane_of("a", 4);
+    lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
+    lanes.answer_max = 2;
+    ck_assert(lanes_read(&lanes));
+    lane->hidden = true;
+    lanes_read_all(&lanes);
+    lanes_pass(&lanes, true, TEN + 11 * SECOND_US);
+    lane->hidden = false;
+    create_again(lane, 7, TEN + 20 * SECOND_US);
+    lanes_pass(&lanes, true, TEN + HOUR_US);
+    lanes_read_all(&lanes);
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 2);
+    ck_assert_uint_eq(plan.lost_count, 1);
+    window_plan_free(&plan);
+    plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 7);
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+/* ---- a redo ---- */
+
+START_TEST(a_redo_takes_exactly_its_bounds_without_guard_or_target)
+{
+    lanes_begin(&lanes, ALIGN_HOUR, 2, 1, 3600);
+    window_start_redo(lanes.engine, (struct broker_us){TEN + 2 * SECOND_US}, (struct broker_us){TEN + 8 * SECOND_US});
+    lane_of("a", 20);
+    lanes_pass(&lanes, true, TEN + 8 * SECOND_US - 1);
+    lanes_read_all(&lanes);
+    ck_assert(!lanes_can_close(&lanes));
+    lanes_pass(&lanes, false, TEN + 8 * SECOND_US);
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_int_eq(plan.start.v, TEN + 2 * SECOND_US);
+    ck_assert_int_eq(plan.end.v, TEN + 8 * SECOND_US);
+    ck_assert_uint_eq(plan.records, 6);
+    window_plan_free(&plan);
+    ck_assert(!lanes_can_close(&lanes)); /* from here on the guard counts again */
+    lanes_end(&lanes);
+}
+END_TEST
+
+START_TEST(a_redo_of_which_nothing_is_left_closes_empty)
+{
+    lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
+    window_start_redo(lanes.engine, (struct broker_us){TEN}, (struct broker_us){TEN + 4 * SECOND_US});
+    struct lane *lane = lane_of("a", 8);
+    lane->log_start = 5;
+    lanes_pass(&lanes, true, TEN + HOUR_US);
+    lanes_read_all(&lanes);
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 0);
+    ck_assert_uint_eq(plan.lost_count, 0);
+    window_plan_free(&plan);
+    plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 3);
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+/* ---- positions ---- */
+
+struct told {
+    char names[8];
+    int64_t positions[8];
+    bool ids[8];
+    size_t count;
+};
+
+static int tell(void *argument, struct name partition, int64_t position, const struct partition_id *id)
+{
+    struct told *told = argument;
+    told->names[told->count] = partition.bytes[0];
+    told->positions[told->count] = position;
+    told->ids[told->count++] = id != NULL;
+    return 0;
+}
+
+START_TEST(a_checkpoint_names_the_first_record_that_the_next_window_reads)
+{
+    struct told told = {.count = 0};
+    lanes_begin(&lanes, ALIGN_HOUR, 4, 3600, 0);
+    window_start_earliest(lanes.engine);
+    lane_of("b", 10)->has_id = true;
+    lane_of("a", 2);
+    lanes_pass(&lanes, true, TEN + 100 * SECOND_US);
+    lanes_read_all(&lanes);
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_int_eq(plan.end.v, TEN + 2 * SECOND_US);
+    ck_assert_int_eq(window_positions(lanes.engine, tell, &told), 0);
+    ck_assert_uint_eq(told.count, 2);
+    ck_assert(told.names[0] == 'a' && told.positions[0] == 2 && !told.ids[0]);
+    ck_assert(told.names[1] == 'b' && told.positions[1] == 2 && told.ids[1]);
+    window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+START_TEST(a_range_that_waits_keeps_the_position_before_it)
+{
+    struct told told = {.count = 0};
+    begin_earliest(ALIGN_HOUR);
+    struct lane *lane = lane_of("a", 5);
+    lanes_pass(&lanes, true, TEN + 20 * SECOND_US);
+    lane->log_start = 5;
+    lanes_read_all(&lanes);
+    window_positions(lanes.engine, tell, &told);
+    ck_assert_int_eq(told.positions[0], 0);
+    lanes_end(&lanes);
+}
+END_TEST
+
+START_TEST(partitions_that_are_sought_are_left_out)
+{
+    struct told told = {.count = 0};
+    lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
+    window_start_after(lanes.engine, (struct broker_us){TEN + 5 * SECOND_US});
+    lane_of("a", 10);
+    lanes_pass(&lanes, true, TEN + 20 * SECOND_US);
+    window_positions(lanes.engine, tell, &told);
+    ck_assert_uint_eq(told.count, 0);
+    lanes_read_all(&lanes);
+    window_positions(lanes.engine, tell, &told);
+    ck_assert_uint_eq(told.count, 1);
+    ck_assert_int_eq(told.positions[0], 5);
+    lanes_end(&lanes);
+}
+END_TEST
+
+START_TEST(a_checkpoint_counts_for_the_same_id_only)
+{
+    struct name name = {"a", 1};
+    struct partition_id id;
+    struct window_read read;
+    memset(id.bytes, 9, sizeof id.bytes);
+    lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
+    window_start_after(lanes.engine, (struct broker_us){TEN});
+    window_add_position(lanes.engine, name, 3, &id);
+    struct lane *lane = lane_of("a", 10);
+    lane->has_id = true;
+    lanes_pass(&lanes, true, TEN + 20 * SECOND_US);
+    ck_assert(window_next_read(lanes.engine, &read));
+    ck_assert_int_eq(read.offset, 0);
+    window_read_failed(lanes.engine, &read);
+    lanes_end(&lanes);
+
+    lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
+    window_start_after(lanes.engine, (struct broker_us){TEN});
+    window_add_position(lanes.engine, name, 3, &id);
+    lane = lane_of("a", 10);
+    lane->has_id = true;
+    lane->id = 9;
+    lanes_pass(&lanes, true, TEN + 20 * SECOND_US);
+    ck_assert(window_next_read(lanes.engine, &read));
+    ck_assert_int_eq(read.offset, 3);
+    window_read_failed(lanes.engine, &read);
+    lanes_end(&lanes);
+}
+END_TEST
+
+START_TEST(partitions_unnamed_for_two_enumerations_are_forgotten)
+{
+    begin_earliest(ALIGN_HOUR);
+    struct lane *lane = lane_of("a", 1);
+    lanes_pass(&lanes, true, TEN + HOUR_US);
+    lanes_read_all(&lanes);
+    ck_assert(lanes_can_close(&lanes));
+    lane->hidden = true;
+    lanes_pass(&lanes, true, TEN + HOUR_US);
+    ck_assert_uint_eq(window_partition_count(lanes.engine), 1);
+    lanes_pass(&lanes, true, TEN + HOUR_US);
+    ck_assert_uint_eq(window_partition_count(lanes.engine), 0);
+    lanes_end(&lanes);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("window lives");
+    TCase *tests = tcase_create("lives");
+    tcase_add_test(tests, retention_past_the_position_is_lost_with_the_record_after_it);
+    tcase_add_test(tests, a_range_without_a_record_to_ship_with_waits);
+    tcase_add_test(tests, a_gap_before_a_committed_record_is_not_lost);
+    tcase_add_test(tests, a_hole_is_asked_for_three_times_more);
+    tcase_add_test(tests, a_hole_that_heals_costs_nothing);
+    tcase_add_test(tests, empty_below_the_watermark_is_asked_again_first_and_largest);
+    tcase_add_test(tests, records_below_the_last_end_are_dropped_answer_after_answer);
+    tcase_add_test(tests, a_broken_promise_counts_as_lost);
+    tcase_add_test(tests, another_id_is_another_life_and_no_window_holds_both);
+    tcase_add_test(tests, an_answer_to_a_life_that_is_over_is_thrown_away);
+    tcase_add_test(tests, without_an_id_lower_bounds_tell);
+    tcase_add_test(tests, a_page_older_than_what_was_read_since_tells_nothing);
+    tcase_add_test(tests, with_equal_ids_a_lower_bound_is_a_node_that_lags);
+    tcase_add_test(tests, a_partition_out_of_range_blocks_until_a_full_pass_has_not_named_it);
+    tcase_add_test(tests, one_that_is_gone_can_come_back);
+    tcase_add_test(tests, a_redo_takes_exactly_its_bounds_without_guard_or_target);
+    tcase_add_test(tests, a_redo_of_which_nothing_is_left_closes_empty);
+    tcase_add_test(tests, a_checkpoint_names_the_first_record_that_the_next_window_reads);
+    tcase_add_test(tests, a_range_that_waits_keeps_the_position_before_it);
+    tcase_add_test(tests, partitions_that_are_sought_are_left_out);
+    tcase_add_test(tests, a_checkpoint_counts_for_the_same_id_only);
+    tcase_add_test(tests, partitions_unnamed_for_two_enumerations_are_forgotten);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
