@@ -6,7 +6,6 @@ import unittest
 
 import lake
 import mirror
-from http_client import request
 from processes import ROOT
 from sink import file_lake
 
@@ -41,13 +40,13 @@ PAYLOADS = {
 PAYLOADS['what an envelope looks like'] = PAYLOADS['what an envelope looks like'][:-4]
 
 PARTITIONS = [
-    '', ' ', '   ', '"', '\\', '"quoted"', "it's", 'a/b', '/', '//', '%', '%41', '100%', '.', '..', '~', 'a~b', 'A', 'a',
-    'caffè', '日本語', '😀', '\x7f', 'a\u2028b', '\u2029', '\ufeff', '\u0080', 'p' * 3000, 'è' * 1500, 'Default', 'null',
-    'x=y', 'a,b', '\\u0041', '\U0010ffff', '\uffff', '[', '}', 'queue=orders']
+    '', ' ', '   ', '"', '\\', '"quoted"', "it's", 'a/b', '/', '//', '%', '%41', '100%', '.', '..', '~', 'a~b', 'A',
+    'a', 'caffè', '日本語', '😀', '\x7f', 'a\u2028b', '\u2029', '\ufeff', '\u0080', 'p' * 3000, 'è' * 1500, 'Default',
+    'null', 'x=y', 'a,b', '\\u0041', '\U0010ffff', '\uffff', '[', '}', 'queue=orders']
 QUEUES = [
     'a/b', '.', '..', '%', '%41', 'caffè', '日本語', 'dt=2026-01-01', 'with blank', '"', '\\', "it's", 'a~b', '~', '\x7f',
-    'a\u2028b', '-', '_queen', 'windows', 'Q' * 161, 'q' * 160, 'è' * 53, 'è' * 54, 'n' * 1000, ':', 's3:default:x', '{',
-    '[]', '😀', '#', '?x=1&y', '+', ';', '$HOME', '*x']
+    'a\u2028b', '-', '_queen', 'windows', 'Q' * 161, 'q' * 160, 'è' * 53, 'è' * 54, 'n' * 1000, ':', 's3:default:x',
+    '{', '[]', '😀', '#', '?x=1&y', '+', ';', '$HOME', '*x']
 
 
 def item(queue: str, partition: str, transaction_id: str, payload: bytes) -> bytes:
@@ -60,29 +59,6 @@ class PayloadsTest(mirror.MirrorTest):
         answer = broker.request('POST', '/api/v1/push', raw=b'{"items":[' + b','.join(items) + b']}', timeout=60)
         self.assertEqual(answer.status, 201, answer.text[:500])
         self.assertEqual({s['status'] for s in json.loads(answer.body)}, {'queued'})
-
-    def same_bytes(self, broker, queue: str | None = None) -> list[bytes]:
-        """The lines of all objects of the queue and those of the broker's export, as bytes."""
-        queue = queue or self.queue
-        name = ''.join(f'%{b:02X}' for b in queue.encode())
-        answer = request('GET', f'{broker.url}/_dev/log?queue={name}', timeout=60)
-        self.assertEqual(answer.status, 200)
-        lines = []
-        for m in self.manifests(queue):
-            for entry in m['objects']:
-                key = entry['key']
-                text = lake.decompress((self.lake_folder / key).read_bytes(), key[key.index('.jsonl') + 1:])
-                self.assertTrue(text.endswith(b'\n'))
-                self.assertNotIn(b'\r', text)
-                lines += text[:-1].split(b'\n')
-        wanted = answer.body[:-1].split(b'\n')
-        self.assertEqual(len(lines), len(wanted))
-        for line, expected in zip(sorted(lines), sorted(wanted)):
-            if line != expected:
-                at = next((i for i, (a, b) in enumerate(zip(line, expected)) if a != b), min(len(line), len(expected)))
-                self.fail(f'at byte {at}: {line[max(0, at - 60):at + 60]!r} instead of '
-                          f'{expected[max(0, at - 60):at + 60]!r}')
-        return lines
 
     def each_compression(self, test) -> None:
         for compression in COMPRESSIONS:
@@ -97,7 +73,7 @@ class PayloadsTest(mirror.MirrorTest):
         sink = self.sink(broker, **(environment or {}))
         self.wait_mirrored(broker, sink, len(items))
         self.assertEqual(sink.terminate(), 0)
-        lines = self.same_bytes(broker)
+        lines = self.hold_lines(broker)
         self.hold(broker)
         return lines
 
@@ -141,7 +117,7 @@ class PayloadsTest(mirror.MirrorTest):
         sink = self.sink(broker)
         self.wait_mirrored(broker, sink, 4)
         self.assertEqual(sink.terminate(), 0)
-        self.same_bytes(broker)
+        self.hold_lines(broker)
         self.hold(broker)
 
     def test_partition_names(self):
@@ -160,7 +136,7 @@ class PayloadsTest(mirror.MirrorTest):
             sink = self.sink(broker, QUEEN_S3_CHECKPOINT_EVERY='1')
             self.wait_mirrored(broker, sink, (n + 1) * len(PARTITIONS))
             self.assertEqual(sink.terminate(), 0)
-        self.same_bytes(broker)
+        self.hold_lines(broker)
         self.hold(broker)
 
     def test_transaction_ids(self):
@@ -188,7 +164,7 @@ class PayloadsTest(mirror.MirrorTest):
         self.assertEqual(sink.terminate(), 0)
         for name in QUEUES:
             with self.subTest(queue=name):
-                self.same_bytes(broker, name)
+                self.hold_lines(broker, name)
                 self.hold(broker, name)
 
     def test_nested_documents(self):
@@ -216,7 +192,7 @@ class PayloadsTest(mirror.MirrorTest):
                              QUEEN_S3_COMPRESSION=compression, **file_lake(self.folder, self.bucket))
             sink.wait_records(len(PAYLOADS))
             self.assertEqual(sink.terminate(), 0)
-            lines.append(self.same_bytes(broker))
+            lines.append(self.hold_lines(broker))
             lake.assert_lake(self, pathlib.Path(self.lake_folder), self.queue, sink=compression,
                              log=broker.log(self.queue), complete=True,
                              committed=broker.document(self.queue, 'committed', compression))
