@@ -122,7 +122,7 @@ bool window_shed(struct window_engine *engine, size_t bytes)
 
 static bool is_spent(const struct block *block)
 {
-    return block->live / 3 < block->charged / 4;
+    return block->charged > block->live + block->live / 3 + 4 * sizeof *block;
 }
 
 struct compaction {
