@@ -290,6 +290,19 @@ static uint64_t weight_limit(const struct queue *queue)
     return limit > reserve_least(queue) ? limit : reserve_least(queue);
 }
 
+/* Nothing can be given back: one read by itself, whatever it weighs (spec 4.1: one record may exceed a share). */
+static bool call_alone(struct queue *queue)
+{
+    struct read_call *call = call_gather(queue, 0);
+    if (call == NULL)
+        return false;
+    call->alone = true;
+    uint64_t reserve = call_reserve(queue, call) < 1048576 ? call_reserve(queue, call) : 1048576;
+    budget_force(queue->world->budget, reserve);
+    call_send(queue, call, reserve);
+    return true;
+}
+
 /* Sends one call if there is something to read and room for it. Reading ahead takes what is free, down to half of the
  * budget, and pushes nothing out: what it read would push out what others read, round and round, and no window would be
  * any nearer. */
@@ -309,23 +322,13 @@ static bool call_try(struct queue *queue)
         return true;
     }
     queue->wants_room = true;
-    if (!ahead && queue->host->relieve(queue->host, queue)) {
-        call_give_back(queue, call);
-        return false; /* poked when the room is there */
-    }
-    if (ahead || queue->read_count > 0) {
-        call_give_back(queue, call);
-        return false; /* what is under way decides, or what is held back */
-    }
-    /* Nothing can be given back: this read alone, whatever it weighs (spec 4.1: one record may exceed a share). */
-    call->alone = true;
-    for (size_t i = 1; i < call->count; i++)
-        window_read_failed(queue->engine, &call->reads[i]);
-    call->count = 1;
-    reserve = call_reserve(queue, call) < 1048576 ? call_reserve(queue, call) : 1048576;
-    budget_force(queue->world->budget, reserve);
-    call_send(queue, call, reserve);
-    return true;
+    call_give_back(queue, call); /* before anything that may end the engine */
+    if (ahead)
+        return false; /* what is held back decides */
+    size_t room = budget_room(queue->world->budget);
+    if (queue->host->relieve(queue->host, queue)) /* what is free at once is used at once: nobody is poked for it */
+        return queue->engine != NULL && budget_room(queue->world->budget) > room;
+    return queue->read_count == 0 && call_alone(queue); /* else what is under way decides */
 }
 
 void reads_step(struct queue *queue)

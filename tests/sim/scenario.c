@@ -158,9 +158,9 @@ static void push_due(void *argument)
     struct simulation *simulation = argument;
     struct scheduler *scheduler = &simulation->scheduler;
     int64_t gap = simulation->scenario.push_gap_ms;
-    push(simulation, scheduler->now);
     if (!simulation->faults)
         return;
+    push(simulation, scheduler->now);
     gap = chance_of(&simulation->chance, 300) ? chance_between(&simulation->chance, 0, 5)
                                               : chance_between(&simulation->chance, 0, 2 * gap);
     scheduler_at(scheduler, scheduler->now + gap, push_due, simulation);
