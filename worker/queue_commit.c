@@ -261,12 +261,6 @@ void commit_begin(struct queue *queue)
     commit->bounds = (struct window_bounds){queue->committed_k + 1, commit->plan.start, commit->plan.end};
     commit->lost = plan_lost(&commit->plan);
     commit_shape(queue);
-    if (commit->shape.format != FORMAT_JSONL || commit->shape.layout != LAYOUT_MERGED) {
-        queue_stop(queue, "the intent of window %" PRId64 " is for %s, %s: not supported by this version",
-                   commit->bounds.k, setting_format_name(commit->shape.format),
-                   setting_layout_name(commit->shape.layout));
-        return;
-    }
     char key[LAKE_KEY_SIZE];
     if (lake_object_key(commit->prefix, queue->escaped, &commit->shape, &commit->bounds, key, &error) != 0 ||
         lake_manifest_key(commit->prefix, queue->escaped, commit->bounds.k, commit->manifest_key, &error) != 0) {

@@ -19,14 +19,6 @@
 /* What the specification has and this version hasn't yet is refused, never half done. */
 static int check_supported(const struct settings *settings, struct error *error)
 {
-    if (settings->format != FORMAT_JSONL) {
-        return error_set(error, QS_ERROR_INPUT, "QUEEN_S3_FORMAT=%s: not supported by this version, expected jsonl",
-                         setting_format_name(settings->format));
-    }
-    if (settings->layout != LAYOUT_MERGED) {
-        return error_set(error, QS_ERROR_INPUT, "QUEEN_S3_LAYOUT=%s: not supported by this version, expected merged",
-                         setting_layout_name(settings->layout));
-    }
     if (settings->connectors != NULL) {
         return error_set(error, QS_ERROR_INPUT,
                          "QUEEN_S3_CONNECTORS=%s: not supported by this version, expected to be unset",

@@ -81,8 +81,8 @@ REFUSED = [
     ({'QUEEN_S3_CA_FILE': '/nowhere/ca.pem', 'QUEEN_S3_ENDPOINT': 'https://127.0.0.1:9'},
      ['QUEEN_S3_CA_FILE', '/nowhere/ca.pem']),
     # The next two until this version has them.
-    ({'QUEEN_S3_FORMAT': 'parquet'}, ['QUEEN_S3_FORMAT', 'parquet']),
-    ({'QUEEN_S3_LAYOUT': 'per-partition'}, ['QUEEN_S3_LAYOUT', 'per-partition']),
+    ({'QUEEN_S3_FORMAT': 'orc'}, ['QUEEN_S3_FORMAT', 'orc', 'parquet']),
+    ({'QUEEN_S3_LAYOUT': 'per-queue'}, ['QUEEN_S3_LAYOUT', 'per-queue', 'per-partition']),
 ]
 
 
