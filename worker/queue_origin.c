@@ -210,12 +210,17 @@ static bool manifest_is_of(const struct queue *queue, const struct manifest *man
     return strcmp(manifest->sink, queue->host->settings->sink) == 0 && strcmp(manifest->queue, queue->name) == 0;
 }
 
-static bool manifest_is_intents(const struct queue *queue, const struct manifest *manifest)
+static bool manifest_is_of_intent(const struct queue *queue, const struct manifest *manifest)
 {
     const struct intent *intent = &queue->intent;
     return manifest_is_of(queue, manifest) && manifest->bounds.k == intent->bounds.k &&
-           manifest->bounds.start.v == intent->bounds.start.v && manifest->bounds.end.v == intent->bounds.end.v &&
-           strcmp(manifest->writer, intent->writer) == 0;
+           manifest->bounds.start.v == intent->bounds.start.v && manifest->bounds.end.v == intent->bounds.end.v;
+}
+
+/* Not so where another version has redone the intent: its objects may be spelled otherwise. */
+static bool manifest_is_intents(const struct queue *queue, const struct manifest *manifest)
+{
+    return manifest_is_of_intent(queue, manifest) && strcmp(manifest->writer, queue->intent.writer) == 0;
 }
 
 static uint64_t manifest_lost(const struct manifest *manifest)
@@ -257,7 +262,7 @@ static void first_manifest_done(void *argument, const struct error *error, char 
         return;
     }
     bool read = manifest_parse(bytes, size, &manifest, &parse) == 0;
-    if (read && has_redo(queue) && manifest_is_intents(queue, &manifest))
+    if (read && has_redo(queue) && manifest_is_of_intent(queue, &manifest))
         manifest_of_redo(queue, &manifest);
     else if (read && strcmp(manifest.sink, queue->host->settings->sink) != 0)
         queue_stop(
