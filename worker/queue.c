@@ -220,8 +220,26 @@ static void close_if_due(struct queue *queue)
     }
 }
 
+/* Whatever found it, a read, a page or the end of a pass: it is told before the window that carries it is closed. */
+static void tell_lost(struct queue *queue)
+{
+    size_t count;
+    struct lost_range *lost = window_lost(queue->engine, &count);
+    size_t first = count;
+    while (first > 0 && !lost[first - 1].told)
+        first--;
+    for (size_t i = first; i < count; i++) {
+        lost[i].told = true;
+        log_limited(&queue->lost_limit, queue->world->now(queue->world), LOG_ERROR, queue->name,
+                    "lost: partition %.*s offsets %" PRId64 " to %" PRId64 " were deleted before they were read",
+                    (int)lost[i].partition_size, lost[i].partition, lost[i].from, lost[i].to);
+    }
+}
+
 void queue_step(struct queue *queue)
 {
+    if (queue->engine != NULL)
+        tell_lost(queue);
     if (queue->draining) {
         drain_step(queue);
         return;

@@ -153,20 +153,6 @@ static void call_failed(struct queue *queue, struct read_call *call, const struc
               queue);
 }
 
-static void tell_lost(struct queue *queue)
-{
-    size_t count;
-    struct lost_range *lost = window_lost(queue->engine, &count);
-    for (size_t i = 0; i < count; i++) {
-        if (lost[i].told)
-            continue;
-        lost[i].told = true;
-        log_limited(&queue->lost_limit, queue->world->now(queue->world), LOG_ERROR, queue->name,
-                    "lost: partition %.*s offsets %" PRId64 " to %" PRId64 " were deleted before they were read",
-                    (int)lost[i].partition_size, lost[i].partition, lost[i].from, lost[i].to);
-    }
-}
-
 static void call_answered(struct queue *queue, struct read_call *call, const struct fetch_answer *answer)
 {
     bool unknown_queue = false;
@@ -187,7 +173,6 @@ static void call_answered(struct queue *queue, struct read_call *call, const str
         queue_stop(queue, "the broker has no queue of this name (for this tenant)");
         return;
     }
-    tell_lost(queue);
     queue_step(queue);
 }
 
