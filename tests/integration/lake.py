@@ -335,7 +335,7 @@ class _Check:
             if not found:
                 self.report.fault(f'a stray name among the checkpoints: {path.name}')
                 continue
-            document = json.loads(decompress(path.read_bytes(), 'jsonl.zst', self.foreign))
+            document = json.loads(decompress(path.read_bytes(), 'jsonl.zst', foreign=True))  # written as a stream
             k = document['k']
             if k != int(found[1]) or k not in self.manifests or document['tEnd'] != self.manifests[k]['tEnd']:
                 self.report.fault(f'checkpoint {path.name}: k {k} and tEnd {document["tEnd"]} are of no window')
