@@ -87,6 +87,16 @@ int arguments_parse(struct arguments *arguments, int argc, char **argv, struct e
     return code;
 }
 
+int arguments_queue(const char *text, struct error *error)
+{
+    bool good = *text != '\0';
+
+    for (const char *at = text; *at != '\0'; at++) {
+        good = good && (unsigned char)*at >= ' ';
+    }
+    return good ? 0 : error_set(error, QS_ERROR_INPUT, "\"%s\": expected the name of a queue", text);
+}
+
 static bool parse_integer(const char *text, int64_t *out)
 {
     char *end = NULL;

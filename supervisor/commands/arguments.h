@@ -29,6 +29,8 @@ struct arguments {
 /* Options may stand anywhere; all behind `--` is words. 0, or QS_ERROR_INPUT. Words and values point into argv. */
 int arguments_parse(struct arguments *arguments, int argc, char **argv, struct error *error);
 
+/* A queue's name as the broker takes it: not empty, no control byte but DEL. */
+int arguments_queue(const char *text, struct error *error);
 /* A time: RFC 3339 with any offset, or microseconds since 1970. NULL leaves *out. `option` names it in the error. */
 int arguments_time(const char *option, const char *text, struct broker_us *out, struct error *error);
 /* A whole number that isn't negative. */

@@ -8,6 +8,7 @@
 #include "supervisor/command.h"
 
 extern const struct command command_run;
+extern const struct command command_ddl;
 extern const struct command command_policy;
 
 #endif
