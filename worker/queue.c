@@ -169,16 +169,20 @@ static bool drain_close(struct queue *queue)
     return true;
 }
 
+static bool awaits_checkpoint(const struct queue *queue)
+{
+    return queue->checkpoint_put != NULL && !queue->checkpoint_failing;
+}
+
 static void drain_step(struct queue *queue)
 {
-    if (queue->commit.step != COMMIT_IDLE || queue->checkpoint_put != NULL || queue->lease.releasing ||
-        queue->drained_told)
+    if (queue->commit.step != COMMIT_IDLE || awaits_checkpoint(queue) || queue->lease.releasing || queue->drained_told)
         return;
     if (drain_close(queue))
         return;
     if (queue->committed_since_checkpoint && queue->engine != NULL) {
         checkpoint_write(queue);
-        if (queue->checkpoint_put != NULL)
+        if (awaits_checkpoint(queue))
             return;
     }
     drain_release(queue);
@@ -202,6 +206,18 @@ void queue_drain(struct queue *queue)
 
 /* ---- what can be done now ---- */
 
+/* Nothing of the intent's window is there any more: it is given up, what was lost of it goes into the next window, which
+ * takes its k (spec 3.5). */
+static void redo_give_up(struct queue *queue)
+{
+    log_line(LOG_ERROR, queue->name, "window %" PRId64 " can't be redone: nothing of it is left in the log",
+             queue->intent.bounds.k);
+    window_plan_return_lost(queue->engine, &queue->commit.plan);
+    window_plan_free(&queue->commit.plan);
+    queue->commit.redo = false;
+    queue->state = QUEUE_RUNNING;
+}
+
 static void close_if_due(struct queue *queue)
 {
     while (queue->engine != NULL && queue->commit.step == COMMIT_IDLE &&
@@ -211,12 +227,7 @@ static void close_if_due(struct queue *queue)
             commit_begin(queue);
             return;
         }
-        /* Nothing of the intent's window is there any more: it is given up, and the next takes its k (spec 3.5). */
-        log_line(LOG_ERROR, queue->name, "window %" PRId64 " can't be redone: nothing of it is left in the log",
-                 queue->intent.bounds.k);
-        window_plan_free(&queue->commit.plan);
-        queue->commit.redo = false;
-        queue->state = QUEUE_RUNNING;
+        redo_give_up(queue);
     }
 }
 
@@ -285,8 +296,7 @@ bool queue_give_memory(struct queue *queue)
             commit_begin(queue);
             return true;
         }
-        window_plan_free(&queue->commit.plan);
-        queue->commit.redo = false;
+        redo_give_up(queue);
     }
     if (!window_shed(queue->engine, SHED_BYTES))
         return false;

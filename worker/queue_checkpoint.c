@@ -88,6 +88,16 @@ static void written(void *argument, const struct error *error)
     queue_step(queue);
 }
 
+/* Best effort: a stop doesn't wait for another attempt. */
+static void write_failed(void *argument, const struct error *error)
+{
+    struct queue *queue = argument;
+    (void)error;
+    queue->checkpoint_failing = true;
+    if (queue->draining)
+        queue_step(queue);
+}
+
 static int add_position(void *argument, struct name partition, int64_t position, const struct partition_id *id)
 {
     return checkpoint_add(argument, partition, position, id);
@@ -113,6 +123,7 @@ void checkpoint_write(struct queue *queue)
     if (checkpoint_finish(writer, &bytes, &size) != 0)
         return;
     queue->checkpoint_pending_k = queue->committed_k;
+    queue->checkpoint_failing = false;
     queue->checkpoint_put =
-        small_put_start(queue->world, queue->name, key, "application/zstd", bytes, size, NULL, written, queue);
+        small_put_start(queue->world, queue->name, key, "application/zstd", bytes, size, write_failed, written, queue);
 }

@@ -170,6 +170,7 @@ struct queue {
     struct small_put *checkpoint_put;
     int64_t checkpoint_k; /* newest written or loaded; -1: none */
     int64_t checkpoint_pending_k;
+    bool checkpoint_failing; /* the one under way: at least one attempt failed */
     bool committed_since_checkpoint;
     bool drained_told;
     struct store_call *cleanup_call;

@@ -58,10 +58,10 @@ static void put_done(void *argument, const struct error *error)
     if (error->code != QS_OK && error->retriable) {
         log_limited(&put->limit, put->world->now(put->world), LOG_WARN, put->subject, "upload of %s: %s", put->key,
                     error->message);
-        if (put->failed != NULL)
-            put->failed(put->argument, error);
         timer_set(put->world->timers, &put->timer,
                   world_after(put->world, retry_delay(&put->retry, put->world, error, RETRY_CAP_MS)), put_send, put);
+        if (put->failed != NULL)
+            put->failed(put->argument, error);
         return;
     }
     void (*done)(void *, const struct error *) = put->done;

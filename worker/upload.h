@@ -30,7 +30,7 @@ struct upload *upload_start(struct world *world, const struct upload_request *re
 /* No callback afterwards; an open multipart upload is aborted, best effort. */
 void upload_cancel(struct upload *upload);
 
-/* A small object in memory, put with the same retries. bytes are the put's from now on (malloc). */
+/* A small object in memory, put with the same retries. bytes are the put's from now on (malloc). failed() may cancel it. */
 struct small_put;
 struct small_put *small_put_start(struct world *world, const char *subject, const char *key, const char *content_type,
                                   char *bytes, size_t size, void (*failed)(void *argument, const struct error *error),

@@ -551,7 +551,8 @@ static void plan_build(struct window_engine *engine, struct window_plan *plan)
 {
     size_t extents = 0;
     size_t names = 0;
-    qsort(engine->members, engine->member_count, sizeof(struct partition *), compare_partitions);
+    if (engine->member_count > 0)
+        qsort(engine->members, engine->member_count, sizeof(struct partition *), compare_partitions);
     for (size_t i = 0; i < engine->member_count; i++) {
         const struct buffer *buffer = engine->members[i]->buffer;
         extents += buffer->counted - buffer->head + (buffer->counted_records > 0);

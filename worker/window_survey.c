@@ -98,7 +98,8 @@ bool window_survey(struct window_engine *engine)
 void survey_plan(struct window_engine *engine, struct window_plan *plan)
 {
     size_t names = 0;
-    qsort(engine->members, engine->member_count, sizeof(struct partition *), compare_partitions);
+    if (engine->member_count > 0)
+        qsort(engine->members, engine->member_count, sizeof(struct partition *), compare_partitions);
     for (size_t i = 0; i < engine->member_count; i++)
         names += engine->members[i]->name_size;
     plan->names = memory_new(names + 1, 1);
