@@ -1,5 +1,5 @@
-"""Queues and partitions that come, go and come again, and what retention takes before it is read: nothing is passed over
-in silence, nothing is told twice, nothing waits for what is gone."""
+"""Queues and partitions that come, go and come again, and what retention takes before it is read: nothing is passed
+over in silence, nothing is told twice, nothing waits for what is gone."""
 import signal
 import unittest
 
@@ -244,8 +244,8 @@ class LivesTest(mirror.MirrorTest):
         self.assertEqual(self.hold_lossy(broker, told=told), 20)
 
     def test_holes(self):
-        """One that stays is lost after it was asked for three times over ten seconds; one that heals costs nothing; one at
-        the end of a partition holds its queue, and says which it is."""
+        """One that stays is lost after it was asked for three times over ten seconds; one that heals costs nothing; one
+        at the end of a partition holds its queue, and says which it is."""
         queues = ('orders', 'clicks', 'tail')
         broker = self.broker(queues=queues)
         for queue in queues:
@@ -287,8 +287,8 @@ class LivesTest(mirror.MirrorTest):
             self.hold(broker, queue)
 
     def test_what_takes_a_minute(self):
-        """A queue that isn't there is looked for again after a minute: one that is created late, and one that is deleted
-        and created again. Meanwhile the others go on, and a standby is healthy although it never had the lease."""
+        """A queue that isn't there is looked for again after a minute: one that is created late, and one that is
+        deleted and created again. Meanwhile the others go on, and a standby is healthy that never had the lease."""
         queues = ('orders', 'late', 'again')
         broker = self.broker(queues=('orders', 'again'))
         common = {'QUEEN_S3_QUEUES': ','.join(queues), 'QUEEN_S3_CHECKPOINT_EVERY': '1'}

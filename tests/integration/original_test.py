@@ -49,15 +49,15 @@ class OriginalTest(unittest.TestCase):
         self.addCleanup(sink.kill)
         return sink
 
-    def same_objects(self, name: str) -> None:
-        """Keys, and lines byte for byte once decompressed."""
+    def same_objects(self, name: str, ours_from: int = 1) -> None:
+        """Keys, and lines byte for byte once decompressed. Windows below `ours_from` are the original's still."""
         ours, theirs = self.folder / 'mine', self.original / 'lake'
         keys = sorted(p.relative_to(theirs) for p in (theirs / name).rglob('w-*'))
         self.assertEqual(keys, sorted(p.relative_to(ours) for p in (ours / name).rglob('w-*')))
         self.assertTrue(keys)
         for key in keys:
             extension = key.name.split('.', 1)[1]
-            have = lake.decompress((ours / key).read_bytes(), extension)
+            have = lake.decompress((ours / key).read_bytes(), extension, foreign=int(key.name[2:12]) < ours_from)
             want = lake.decompress((theirs / key).read_bytes(), extension, foreign=True)
             self.assertEqual(have, want, key)
 
@@ -108,6 +108,56 @@ class OriginalTest(unittest.TestCase):
                          complete=True, foreign=True, committed=broker.document('orders', 'committed'))
         last = json.loads((self.folder / 'mine/jsonl-zstd/_queen/orders/windows/0000000004.json').read_text())
         self.assertEqual((last['k'], last['records']), (4, 100))
+
+    # Taken over in the middle: what the original wrote after its second window is taken away, and comes again.
+
+    def take_over_at_two(self, name: str, compression: str, intent: bool, checkpoint: bool, objects: bool) -> Sink:
+        broker = self.broker()
+        shutil.copytree(self.original / f'lake/{name}', self.folder / f'mine/{name}')
+        root = self.folder / f'mine/{name}'
+        second = json.loads((root / '_queen/orders/windows/0000000002.json').read_text())
+        documents = json.loads((self.original / f'kv/{name}.json').read_text())
+        documents['s3:default:orders:committed'] = {
+            'k': 2, 'tEnd': second['tEnd'], 'records': second['records'], 'bytes': second['bytes'],
+            'manifest': f'{name}/_queen/orders/windows/0000000002.json', 'committedAtMs': 1795966751374}
+        self.assertFalse({'align', 'prefix'} & set(documents['s3:default:orders:intent']))
+        if not intent:
+            documents['s3:default:orders:intent'] = {**documents['s3:default:orders:intent'], 'k': 2,
+                                                     'tStart': second['tStart'], 'tEnd': second['tEnd']}
+        broker.call('PUT', '/_dev/kv', documents)
+        (root / '_queen/orders/windows/0000000003.json').unlink()
+        if not objects:
+            for path in root.glob('queue=orders/**/w-0000000003-*'):
+                path.unlink()
+        if not checkpoint:
+            shutil.rmtree(root / '_queen/orders/checkpoint')
+        third = sum(r.ts >= second['tEnd'] for r in broker.log('orders'))
+        sink = self.sink(broker, name, compression)
+        sink.wait_records(third)
+        asked = broker.stats()['routes']['fetch']['entries']
+        self.assertEqual(sink.terminate(), 0)
+        self.same_objects(name, ours_from=3)
+        self.same_manifests(name)
+        lake.assert_lake(self, self.folder / 'mine', 'orders', prefix=name, log=broker.log('orders'), complete=True,
+                         foreign=True, committed=broker.document('orders', 'committed'))
+        if checkpoint:
+            # Each partition is read from where the checkpoint says; none is sought, none is read again.
+            self.assertLessEqual(asked, len({r.partition for r in broker.log('orders') if r.ts >= second['tEnd']}))
+        return sink
+
+    def test_goes_on_from_the_originals_checkpoint(self):
+        self.take_over_at_two('jsonl-zstd', 'zstd', intent=False, checkpoint=True, objects=False)
+
+    def test_goes_on_without_its_checkpoint(self):
+        self.take_over_at_two('jsonl', 'none', intent=False, checkpoint=False, objects=False)
+
+    def test_redoes_the_originals_window(self):
+        sink = self.take_over_at_two('jsonl-gzip', 'gzip', intent=True, checkpoint=True, objects=True)
+        self.assertIn('redoes window 3', sink.text())
+
+    def test_redoes_the_originals_window_with_another_compression_set(self):
+        sink = self.take_over_at_two('jsonl', 'gzip', intent=True, checkpoint=True, objects=False)
+        self.assertIn('redoes window 3', sink.text())
 
 
 if __name__ == '__main__':
