@@ -26,6 +26,7 @@ struct window_engine *window_create(const struct window_settings *settings)
         engine->heaps[kind].kind = (enum heap_kind)kind;
     engine->previous_end = TIME_UNKNOWN;
     engine->safe_time = TIME_UNKNOWN;
+    engine->page_safe_time = TIME_UNKNOWN;
     engine->counted_through = TIME_UNKNOWN;
     return engine;
 }
@@ -320,20 +321,6 @@ static int64_t next_life(const struct window_engine *engine)
         if (engine->life_bounds[i].ts < ts)
             ts = engine->life_bounds[i].ts;
     return ts;
-}
-
-/* A bound is moot once no record of the life before it is buffered any more. */
-static void prune_life_bounds(struct window_engine *engine)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < engine->life_bound_count; i++) {
-        const struct life_bound *bound = &engine->life_bounds[i];
-        const struct buffer *buffer = bound->partition->buffer;
-        if (buffer != NULL && buffer->head < buffer->count &&
-            record_ts(&buffer->extents[buffer->head], 0).v < bound->ts)
-            engine->life_bounds[kept++] = *bound;
-    }
-    engine->life_bound_count = kept;
 }
 
 /* The largest T_k that everything but size allows. */

@@ -67,9 +67,14 @@ struct trouble {
     uint32_t hole_asked;   /* times a hole was asked for again */
     bool suspect;          /* its bounds lie below its position: gone, created again, or a node that lags */
     uint32_t suspect_call; /* the count of page calls when that was seen */
-    bool has_gap;          /* unreadable offsets whose next record isn't seen yet (spec 3.8) */
+    int64_t
+        suspect_safe;  /* and the largest safeTime of any page by then: a pass below it comes from a node that lags */
+    bool has_previous; /* of the life before this one: a page with that id comes from a node that lags */
+    struct partition_id previous_id;
+    bool has_gap; /* unreadable offsets whose next record isn't seen yet (spec 3.8) */
     int64_t gap_from;
     int64_t gap_to;
+    int64_t previous_watermark; /* of the life before */
 };
 
 struct partition {
@@ -142,7 +147,8 @@ struct window_engine {
     bool redo;
     bool survey; /* a redo that only measures */
     int64_t redo_end;
-    int64_t safe_time; /* of the last complete pass; TIME_UNKNOWN before */
+    int64_t safe_time;      /* of the last complete pass; TIME_UNKNOWN before */
+    int64_t page_safe_time; /* the largest of any page */
     uint32_t page_calls;
     uint32_t full_passes;
     bool wants_full;
@@ -208,6 +214,14 @@ void block_spend(struct block *block, uint64_t weight);
 void window_count_member(struct window_engine *engine, struct partition *partition);
 int compare_partitions(const void *a, const void *b);
 
+/* window_lives.c */
+/* T_k may not pass ts while records of the partition's life before are buffered. */
+void life_bound_add(struct window_engine *engine, struct partition *partition, int64_t ts);
+/* Drops bounds that are moot: no record of the life before is buffered any more. */
+void prune_life_bounds(struct window_engine *engine);
+/* A new life begins with ts: what is buffered of the one before and isn't older was the new one's, and is let go. */
+void life_take_back(struct window_engine *engine, struct partition *partition, int64_t ts, int64_t watermark);
+
 /* window_survey.c */
 size_t survey_records(struct window_engine *engine, struct partition *partition, const struct record *records,
                       size_t count);
@@ -216,6 +230,10 @@ void survey_plan(struct window_engine *engine, struct window_plan *plan);
 /* window_pages.c */
 void partition_forget(struct window_engine *engine, struct partition *partition);
 void partition_suspect(struct window_engine *engine, struct partition *partition);
+
+/* window_shed.c */
+/* Lets go of buffered records of a partition with ts at or above this one, as far as they aren't counted. */
+void window_drop_from(struct window_engine *engine, struct partition *partition, int64_t ts);
 
 /* seek.c */
 void seek_begin(struct window_engine *engine, struct partition *partition);

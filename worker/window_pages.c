@@ -183,6 +183,7 @@ void partition_suspect(struct window_engine *engine, struct partition *partition
     }
     trouble->suspect = true;
     trouble->suspect_call = engine->page_calls;
+    trouble->suspect_safe = engine->page_safe_time;
     engine->wants_full = true;
     partition_place(engine, partition);
 }
@@ -211,6 +212,11 @@ static void partition_begin_life(struct window_engine *engine, struct partition 
 {
     if (!partition->gone)
         life_ends(engine, partition, true);
+    if (partition->has_id) {
+        struct trouble *trouble = partition_trouble(partition);
+        trouble->has_previous = true;
+        trouble->previous_id = partition->id;
+    }
     partition->gone = false;
     partition->position = page->log_start;
     partition->log_start = page->log_start;
@@ -227,6 +233,18 @@ static void partition_end(struct window_engine *engine, struct partition *partit
     partition->watermark = partition->position;
     partition->gone = true;
     partition_place(engine, partition);
+}
+
+/* A page that names a life that is over comes from a node that lags: ids are never used again. Taken at its word it would
+ * begin a life anew that was read already. */
+static bool names_a_life_that_is_over(const struct partition *partition, const struct changed_partition *page)
+{
+    const struct trouble *trouble = partition->trouble;
+    if (!page->has_id || !partition->has_id)
+        return false;
+    if (trouble != NULL && trouble->has_previous && same_id(&trouble->previous_id, &page->id))
+        return true;
+    return partition->gone && same_id(&partition->id, &page->id);
 }
 
 /* With equal ids a lower bound is a node that lags. Without them it is the only sign there is, and it counts against what
@@ -251,6 +269,8 @@ static bool is_new_life(const struct partition *partition, const struct window_p
 static void partition_meet_again(struct window_engine *engine, const struct window_pass *pass,
                                  struct partition *partition, const struct changed_partition *page)
 {
+    if (names_a_life_that_is_over(partition, page))
+        return;
     if (is_new_life(partition, pass, page)) {
         partition_begin_life(engine, partition, page);
     } else {
@@ -307,6 +327,8 @@ void window_pass_page(struct window_engine *engine, struct window_pass *pass, st
     if (!pass->has_page || safe_time.v < pass->safe_time)
         pass->safe_time = safe_time.v;
     pass->has_page = true;
+    if (safe_time.v > engine->page_safe_time)
+        engine->page_safe_time = safe_time.v;
     for (size_t i = 0; i < count; i++) {
         struct partition *partition = table_find(&engine->table, partitions[i].name);
         if (partition == NULL)
@@ -321,7 +343,8 @@ static void end_suspects(struct window_engine *engine, const struct window_pass 
 {
     for (size_t i = engine->suspect_count; i-- > 0;) {
         struct partition *partition = engine->suspects[i];
-        if (pass->begun >= partition->trouble->suspect_call && partition->named != pass->number)
+        if (pass->begun >= partition->trouble->suspect_call && pass->safe_time >= partition->trouble->suspect_safe &&
+            partition->named != pass->number)
             partition_end(engine, partition);
     }
     engine->wants_full = engine->suspect_count > 0;

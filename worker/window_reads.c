@@ -131,14 +131,6 @@ static void overrun(struct window_engine *engine, struct partition *partition, i
         partition->watermark = log_start;
 }
 
-static void life_bound_add(struct window_engine *engine, struct partition *partition, int64_t ts)
-{
-    engine->life_bounds = memory_grow(engine->life_bounds, &engine->life_bound_capacity, engine->life_bound_count + 1,
-                                      sizeof *engine->life_bounds);
-    int64_t bound = ts > engine->counted_through ? ts : engine->counted_through + 1;
-    engine->life_bounds[engine->life_bound_count++] = (struct life_bound){partition, bound};
-}
-
 static struct buffer *buffer_for(struct partition *partition)
 {
     struct buffer *buffer = partition->buffer;
@@ -155,15 +147,28 @@ static struct buffer *buffer_for(struct partition *partition)
     return buffer;
 }
 
+static bool holds_other_life(const struct partition *partition)
+{
+    const struct buffer *buffer = partition->buffer;
+    return buffer->count > buffer->head && buffer->extents[buffer->count - 1].life != partition->life;
+}
+
 static void keep_records(struct window_engine *engine, struct partition *partition, struct block *block, size_t first,
                          size_t count)
 {
     uint64_t weight = 0;
     for (size_t i = 0; i < count; i++)
         weight += record_weight(block->records + first + i, partition->name_size);
-    struct buffer *buffer = buffer_for(partition);
-    bool other_life = buffer->count > buffer->head && buffer->extents[buffer->count - 1].life != partition->life;
+    const struct buffer *held = partition->buffer;
+    bool other_life = held != NULL && held->extents[held->count - 1].life != partition->life;
+    /* The life before ended before this one began. What is buffered from then on was read of this one before a page told
+     * of it (an answer names no id), and comes again now. */
     if (other_life)
+        window_drop_from(engine, partition, block->records[first].ts.v);
+    struct buffer *buffer = buffer_for(partition);
+    if (holds_other_life(partition) && partition->trouble != NULL)
+        life_take_back(engine, partition, block->records[first].ts.v, partition->trouble->previous_watermark);
+    if (holds_other_life(partition))
         life_bound_add(engine, partition, block->records[first].ts.v);
     buffer->extents[buffer->count++] = (struct held_extent){{block, first, count}, weight, partition->life};
     block_use(block, weight);

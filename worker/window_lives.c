@@ -1,0 +1,89 @@
+/*
+ * The window engine: two lives of one partition in the buffer (spec 3.4, 4).
+ *
+ * A partition that was deleted and created again is read under its old name until a page says so, and what came in the
+ * meantime was taken for records of the life that was over. The new life's own first ts tells them apart, since all of
+ * the old one is older: they are let go, and come again in their place.
+ */
+#include <stdlib.h>
+
+#include "common/memory.h"
+#include "worker/window_internal.h"
+
+void life_bound_add(struct window_engine *engine, struct partition *partition, int64_t ts)
+{
+    engine->life_bounds = memory_grow(engine->life_bounds, &engine->life_bound_capacity, engine->life_bound_count + 1,
+                                      sizeof *engine->life_bounds);
+    int64_t bound = ts > engine->counted_through ? ts : engine->counted_through + 1;
+    engine->life_bounds[engine->life_bound_count++] = (struct life_bound){partition, bound};
+}
+
+void prune_life_bounds(struct window_engine *engine)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < engine->life_bound_count; i++) {
+        const struct life_bound *bound = &engine->life_bounds[i];
+        const struct buffer *buffer = bound->partition->buffer;
+        if (buffer != NULL && buffer->head < buffer->count &&
+            record_ts(&buffer->extents[buffer->head], 0).v < bound->ts)
+            engine->life_bounds[kept++] = *bound;
+    }
+    engine->life_bound_count = kept;
+}
+
+/* Nothing is counted any more: the merge begins again. */
+static void count_anew(struct window_engine *engine)
+{
+    for (size_t i = 0; i < engine->member_count; i++) {
+        struct partition *member = engine->members[i];
+        member->member = false;
+        member->buffer->counted = member->buffer->head;
+        member->buffer->counted_records = 0;
+        partition_place(engine, member);
+    }
+    engine->member_count = 0;
+    engine->counted_records = 0;
+    engine->counted_weight = 0;
+    engine->counted_through = TIME_UNKNOWN;
+    engine->full = false;
+}
+
+/* Cuts the last extent where its records reach ts; what was cut away belongs to the new life, and the offsets that it
+ * seemed to fill in the old one were never read. False where nothing was cut. */
+static bool cut_last(struct window_engine *engine, struct partition *partition, int64_t ts, int64_t watermark)
+{
+    struct buffer *buffer = partition->buffer;
+    struct held_extent *last = &buffer->extents[buffer->count - 1];
+    struct block *block = last->extent.block;
+    const struct record *records = block->records + last->extent.first;
+    size_t keep = last->extent.count;
+    uint64_t weight = 0;
+    while (keep > 0 && records[keep - 1].ts.v >= ts)
+        weight += record_weight(&records[--keep], partition->name_size);
+    if (keep == last->extent.count)
+        return false;
+    int64_t to = records[last->extent.count - 1].offset;
+    window_lose(engine, partition, records[keep].offset, to < watermark ? to : watermark - 1, true);
+    engine->buffered_weight -= weight;
+    last->weight -= weight;
+    last->extent.count = keep;
+    if (keep > 0) {
+        block_unuse(block, weight);
+        return false;
+    }
+    buffer->count--;
+    block_spend(block, weight);
+    return true;
+}
+
+void life_take_back(struct window_engine *engine, struct partition *partition, int64_t ts, int64_t watermark)
+{
+    struct buffer *buffer = partition->buffer;
+    if (record_ts(&buffer->extents[buffer->count - 1], buffer->extents[buffer->count - 1].extent.count - 1).v < ts)
+        return;
+    count_anew(engine);
+    while (buffer->count > buffer->head && cut_last(engine, partition, ts, watermark)) {
+        /* the extent before may reach as far */
+    }
+    spread_rebuild(engine);
+}
