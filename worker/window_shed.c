@@ -67,22 +67,15 @@ static struct candidate *gather_candidates(const struct window_engine *engine, s
     return heap;
 }
 
-/* Drops the upper half of a partition's last extent, so that what is needed first stays wherever it lies. */
-static uint64_t drop_last(struct window_engine *engine, struct partition *partition)
+/* Keeps the first `keep` records of a partition's last extent, at least those that are counted. Returns what went. */
+static uint64_t cut_last(struct window_engine *engine, struct partition *partition, size_t keep)
 {
     struct buffer *buffer = partition->buffer;
     struct held_extent *last = &buffer->extents[buffer->count - 1];
     struct block *block = last->extent.block;
-    size_t keep = counted_of_last(buffer);
-    if (keep < last->extent.count / 2)
-        keep = last->extent.count / 2;
-    const struct record *first = block->records + last->extent.first + keep;
     uint64_t weight = 0;
     for (size_t i = keep; i < last->extent.count; i++)
         weight += record_weight(block->records + last->extent.first + i, partition->name_size);
-    partition->position = first->offset;
-    partition->frontier = first->ts.v;
-    partition->moved = engine->page_calls;
     engine->buffered_weight -= weight;
     last->weight -= weight;
     last->extent.count = keep;
@@ -90,11 +83,49 @@ static uint64_t drop_last(struct window_engine *engine, struct partition *partit
         buffer->count--;
         block_spend(block, weight);
         buffer_discard(engine, partition);
-    } else {
-        block_unuse(block, weight);
+        return weight;
     }
+    block_unuse(block, weight);
+    if (buffer->counted == buffer->count - 1 && buffer->counted_records == keep) {
+        buffer->counted++;
+        buffer->counted_records = 0;
+    }
+    return weight;
+}
+
+/* Drops the upper half of a partition's last extent, so that what is needed first stays wherever it lies. */
+static uint64_t drop_last(struct window_engine *engine, struct partition *partition)
+{
+    const struct buffer *buffer = partition->buffer;
+    const struct held_extent *last = &buffer->extents[buffer->count - 1];
+    size_t keep = counted_of_last(buffer);
+    if (keep < last->extent.count / 2)
+        keep = last->extent.count / 2;
+    const struct record *first = last->extent.block->records + last->extent.first + keep;
+    partition->position = first->offset;
+    partition->frontier = first->ts.v;
+    partition->moved = engine->page_calls;
+    uint64_t weight = cut_last(engine, partition, keep);
     partition_place(engine, partition);
     return weight;
+}
+
+void window_drop_from(struct window_engine *engine, struct partition *partition, int64_t ts)
+{
+    struct buffer *buffer = partition->buffer;
+    while (buffer != NULL && buffer->count > buffer->counted) {
+        const struct held_extent *last = &buffer->extents[buffer->count - 1];
+        size_t keep = last->extent.count;
+        while (keep > counted_of_last(buffer) && record_ts(last, keep - 1).v >= ts)
+            keep--;
+        if (keep == last->extent.count)
+            break;
+        cut_last(engine, partition, keep);
+        buffer = partition->buffer;
+        if (keep > 0)
+            break;
+    }
+    partition_place(engine, partition);
 }
 
 bool window_shed(struct window_engine *engine, size_t bytes)
