@@ -13,7 +13,7 @@ class WindowsTest(mirror.MirrorTest):
     def spans(self) -> list[int]:
         return [m['tEnd'] - m['tStart'] for m in self.manifests()]
 
-    def live(self, *arguments, records: int = 6000, **environment) -> list[int]:
+    def live(self, *arguments, records: int = 4000, **environment) -> list[int]:
         broker = self.broker('--rate', 1000, '--rate-records', records, *arguments)
         sink = self.sink(broker, **{'QUEEN_S3_MAX_WINDOW_MS': '500', **environment})
         self.wait_mirrored(broker, sink, records)
@@ -24,7 +24,7 @@ class WindowsTest(mirror.MirrorTest):
 
     def test_live_windows_are_as_long_as_they_should_be(self):
         spans = self.live()
-        self.assertGreaterEqual(len(spans), 6)
+        self.assertGreaterEqual(len(spans), 4)
         boundary = any(m['tEnd'] % lake.HOUR == 0 for m in self.manifests())
         self.assertTrue(boundary or min(spans) >= 500_000, spans)
         # A discovery interval, and what a busy machine adds to one of them.
@@ -42,7 +42,7 @@ class WindowsTest(mirror.MirrorTest):
 
     def test_live_windows_of_many_partitions(self):
         spans = self.live('--rate-partitions', 2000)
-        self.assertGreaterEqual(len(spans), 4)
+        self.assertGreaterEqual(len(spans), 2)
         self.assertLess(statistics.median(spans), 1_000_000, spans)
 
     # Catching up
@@ -56,14 +56,15 @@ class WindowsTest(mirror.MirrorTest):
         return ('--load', log, '--partition-by', 'p', '--base-time', '2026-01-05T10:20:00.000000Z',
                 '--segment-records', 10, '--time-step-us', step_us)
 
-    def drained(self, name: str, broker, align: str, **environment) -> dict[str, bytes]:
+    def drained(self, name: str, broker, align: str, hold: bool = True, **environment) -> dict[str, bytes]:
         """Keys and bytes of the objects that a drain of the whole log makes."""
         self.bucket = self.sink_name = name
         sink = self.sink(broker, name, QUEEN_S3_SINK=name, QUEEN_S3_BUCKET=name, QUEEN_S3_TARGET_MB='1',
                          QUEEN_S3_ALIGN=align, QUEEN_S3_MAX_WINDOW_MS='60000', **environment)
         self.wait_mirrored(broker, sink, 9000)
         self.assertEqual(sink.terminate(), 0)
-        self.hold(broker, align=align)
+        if hold:
+            self.hold(broker, align=align)
         return {p.relative_to(self.lake_folder).as_posix(): p.read_bytes()
                 for p in sorted((self.lake_folder / 'queen').rglob('w-*'))}
 
@@ -72,12 +73,13 @@ class WindowsTest(mirror.MirrorTest):
         one = self.drained('one', broker, align, QUEEN_S3_FETCH_CONCURRENCY='1')
         windows = self.manifests()
         self.assertGreaterEqual(len(windows), 3)
-        eight = self.drained('eight', broker, align, QUEEN_S3_FETCH_CONCURRENCY='8')
+        eight = self.drained('eight', broker, align, False, QUEEN_S3_FETCH_CONCURRENCY='8')
         # Answers of other sizes and in another order, and some that fail.
         for kind in ('empty', 'reset-after', 'entry-error', 'status'):
             broker.fault(route='fetch', kind=kind, count=1, skip=2)
         broker.fault(route='fetch', kind='delay', delayMs=20, count=-1)
-        slow = self.drained('slow', broker, align, QUEEN_S3_FETCH_CONCURRENCY='3', QUEEN_S3_MEMORY_MB='128')
+        slow = self.drained('slow', broker, align, align == 'none', QUEEN_S3_FETCH_CONCURRENCY='3',
+                            QUEEN_S3_MEMORY_MB='128')
         # Without alignment the last one ends where the present is.
         count = len(one) - (align == 'none')
         for other in (eight, slow):
