@@ -147,6 +147,7 @@ struct queue {
     struct pass_slot full;
     struct timer tick;
     uint64_t pass_count;
+    bool full_again; /* a full pass broke off */
     int64_t seen_safe_time;
     struct mono_ms safe_time_moved;
     bool told_degraded;

@@ -106,6 +106,7 @@ static void pass_page(void *argument, const struct error *error, struct broker_u
         return;
     }
     if (entry->status != CHANGED_OK) {
+        queue->full_again = queue->full_again || slot->pass.full;
         slot_drop(queue, slot); /* the next tick begins another pass */
         return;
     }
@@ -131,7 +132,8 @@ static void tick(void *argument)
     if (queue->draining)
         return;
     bool full_due = queue->pass_count > 0 && queue->pass_count % FULL_EVERY == 0;
-    if (!queue->full.active && (full_due || window_wants_full_pass(queue->engine))) {
+    if (!queue->full.active && (full_due || queue->full_again || window_wants_full_pass(queue->engine))) {
+        queue->full_again = false;
         pass_start(queue, &queue->full, true);
         queue->pass_count++;
     }
@@ -153,6 +155,7 @@ void passes_begin(struct queue *queue)
 {
     queue->state = queue->commit.redo ? QUEUE_RECOVERING : QUEUE_RUNNING;
     queue->pass_count = 0;
+    queue->full_again = false;
     queue->seen_safe_time = INT64_MIN;
     queue->safe_time_moved = queue->world->now(queue->world);
     queue->error[0] = '\0';

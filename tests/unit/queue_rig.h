@@ -29,6 +29,7 @@ struct queue_rig {
     int drained;
     int relieved;       /* how often memory was asked for */
     bool gives_memory;  /* asked for memory, the queue gives its own */
+    bool says_yes;      /* asked for memory, another gives some soon */
     uint64_t histogram; /* records told for it */
 };
 
