@@ -24,7 +24,7 @@ struct window_engine *window_create(const struct window_settings *settings)
     engine->settings = *settings;
     for (int kind = 0; kind < HEAP_KINDS; kind++)
         engine->heaps[kind].kind = (enum heap_kind)kind;
-    engine->previous_end = TIME_UNKNOWN;
+    engine->previous_end = engine->first_end = TIME_UNKNOWN;
     engine->safe_time = TIME_UNKNOWN;
     engine->page_safe_time = TIME_UNKNOWN;
     engine->counted_through = TIME_UNKNOWN;
@@ -73,12 +73,12 @@ void window_start_earliest(struct window_engine *engine)
 
 void window_start_after(struct window_engine *engine, struct broker_us end)
 {
-    engine->previous_end = end.v;
+    engine->previous_end = engine->first_end = end.v;
 }
 
 void window_start_redo(struct window_engine *engine, struct broker_us start, struct broker_us end)
 {
-    engine->previous_end = start.v;
+    engine->previous_end = engine->first_end = start.v;
     engine->redo = true;
     engine->redo_end = end.v;
 }

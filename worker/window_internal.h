@@ -143,6 +143,7 @@ struct window_engine {
     struct partition *newest;
 
     int64_t previous_end; /* T_{k-1}; TIME_UNKNOWN before the first record of START=earliest */
+    int64_t first_end;    /* T_{k-1} at the start: what is below was never this engine's to place */
     bool from_log_start;  /* nothing committed and START=earliest: new partitions begin at their log start */
     bool redo;
     bool survey; /* a redo that only measures */

@@ -182,13 +182,17 @@ static void keep_records(struct window_engine *engine, struct partition *partiti
 static size_t count_unplaceable(struct window_engine *engine, struct partition *partition, const struct record *records,
                                 size_t count)
 {
-    size_t lost = 0;
-    /* Below T_{k-1} alone says nothing: of a position that was not known exactly, answer after answer is. */
+    /* Below T_{k-1} alone says nothing: of a position that was not known exactly, answer after answer is. Nor was what
+     * lies before the first window of this engine ever its to place. */
     int64_t promised = lower(partition->frontier, engine->previous_end);
+    size_t before = 0;
+    while (before < count && records[before].ts.v < engine->first_end)
+        before++;
+    size_t lost = before;
     while (lost < count && records[lost].ts.v < promised)
         lost++;
-    if (lost > 0)
-        window_lose(engine, partition, records[0].offset, records[lost - 1].offset, false);
+    if (lost > before)
+        window_lose(engine, partition, records[before].offset, records[lost - 1].offset, false);
     return lost;
 }
 

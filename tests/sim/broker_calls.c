@@ -145,6 +145,17 @@ static void fetch_entry(struct simulation *simulation, const struct log_view *vi
         read_segments(simulation, life, at, asked, fetched, left);
 }
 
+static void tell_entry(const struct simulation *simulation, const struct fetch_request_entry *asked,
+                       const struct fetched *fetched)
+{
+    int64_t first = fetched->count > 0 ? fetched->records[0]->segment->ts : 0;
+    int64_t last = fetched->count > 0 ? fetched->records[fetched->count - 1]->segment->ts : 0;
+    SIM_TRACE(simulation, "  fetch %.*s from %lld: status %d, %zu records of %lld to %lld, bounds %lld %lld",
+              (int)asked->partition.size, asked->partition.bytes, (long long)asked->offset, (int)fetched->entry.status,
+              fetched->count, (long long)first, (long long)last, (long long)fetched->entry.log_start,
+              (long long)fetched->entry.high_watermark);
+}
+
 static void fetch_arrive(struct sim_call *base)
 {
     struct queen_call *call = (struct queen_call *)base;
@@ -156,10 +167,7 @@ static void fetch_arrive(struct sim_call *base)
     for (size_t i = 0; i < call->count; i++) {
         free(call->fetched[i].records);
         fetch_entry(simulation, &view, &call->asked[i], &call->fetched[i], &left);
-        SIM_TRACE(simulation, "  fetch %.*s from %lld: status %d, %zu records, bounds %lld %lld",
-                  (int)call->asked[i].partition.size, call->asked[i].partition.bytes, (long long)call->asked[i].offset,
-                  (int)call->fetched[i].entry.status, call->fetched[i].count,
-                  (long long)call->fetched[i].entry.log_start, (long long)call->fetched[i].entry.high_watermark);
+        tell_entry(simulation, &call->asked[i], &call->fetched[i]);
     }
 }
 

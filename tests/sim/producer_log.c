@@ -115,7 +115,7 @@ static int64_t stamp_at(const struct producer_log *log, int64_t at)
         else
             high = middle;
     }
-    return low > 0 ? log->stamps[low - 1].us : log->base_us;
+    return low > 0 ? log->stamps[low - 1].us : log->base_us + at * 1000;
 }
 
 struct log_view log_look(struct producer_log *log, struct chance *chance, int64_t now)

@@ -219,7 +219,7 @@ static void trouble_the_bucket(struct simulation *simulation)
     }
 }
 
-/* Only over a lake that is there: without manifest 1 there is nothing to number over. */
+/* Only over a lake that is there, and not beside an intent for window 1: that is how its own crash looks. */
 static void lose_pointer(struct simulation *simulation)
 {
     struct chance *chance = &simulation->chance;
@@ -227,7 +227,7 @@ static void lose_pointer(struct simulation *simulation)
         return;
     const struct document_row *row = documents_find(&simulation->documents, "s3:default:orders:committed");
     const cJSON *k = row != NULL ? cJSON_GetObjectItemCaseSensitive(row->value, "k") : NULL;
-    if (k == NULL || k->valuedouble < 1)
+    if (k == NULL || k->valuedouble < 2)
         return;
     SIM_TRACE(simulation, "the pointer of orders is lost");
     simulation->pointer_lost = true;
