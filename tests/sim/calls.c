@@ -34,7 +34,7 @@ static void call_let_go(struct sim_call *call)
 static void arrive(void *argument)
 {
     struct sim_call *call = argument;
-    bool applied = call->fate != FATE_LOST_REQUEST && call->fate != FATE_STATUS;
+    bool applied = call->fate != FATE_LOST_REQUEST && call->fate != FATE_STATUS && call->fate != FATE_REFUSED;
     if (applied && (!call->cancelled || call->arrives_if_cancelled)) {
         SIM_TRACE(call->simulation, "%s arrives", call->what);
         call->arrive(call);
@@ -52,6 +52,10 @@ static void fill_error(const struct sim_call *call, struct error *error)
     case FATE_DOUBLED: break;
     case FATE_LOST_REQUEST:
     case FATE_LOST_ANSWER: error_set(error, QS_ERROR_TRANSPORT, "%s: no answer", call->what); break;
+    case FATE_REFUSED:
+        error_set(error, QS_ERROR_REFUSED, "%s: refused", call->what);
+        error->status = 400;
+        break;
     case FATE_STATUS:
     case FATE_ODD_STATUS:
         error_set(error, QS_ERROR_STATUS, "%s: refused for now", call->what);
@@ -99,7 +103,8 @@ static enum fate choose_fate(struct simulation *simulation)
                  {weather->status, FATE_STATUS},
                  {weather->odd_status, FATE_ODD_STATUS},
                  {weather->bad_body, FATE_BAD_BODY},
-                 {weather->doubled, FATE_DOUBLED}};
+                 {weather->doubled, FATE_DOUBLED},
+                 {weather->refused, FATE_REFUSED}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (chance_of(&simulation->chance, table[i].share))
             return table[i].fate;

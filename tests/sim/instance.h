@@ -56,6 +56,7 @@ enum fate {
     FATE_LOST_REQUEST,
     FATE_LOST_ANSWER,
     FATE_STATUS,     /* refused for now, not applied */
+    FATE_REFUSED,    /* refused for good, not applied */
     FATE_ODD_STATUS, /* applied, and a 5xx all the same */
     FATE_BAD_BODY,   /* applied, and no answer that can be read */
     FATE_DOUBLED     /* applied twice */

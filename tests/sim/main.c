@@ -148,6 +148,7 @@ static void run_to_the_end(struct simulation *simulation)
 static void drain(struct simulation *simulation)
 {
     int64_t deadline = simulation->scheduler.now + patience_ms(&simulation->scenario);
+    simulation->over = true;
     for (size_t i = 0; i < INSTANCES_MAX; i++)
         if (simulation->instances[i] != NULL)
             instance_drain(simulation->instances[i]);

@@ -23,6 +23,7 @@ static void choose_weather(struct chance *chance, struct scenario *scenario)
     bool fair = chance_of(chance, 150);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         *fields[i] = fair ? 0 : shares[chance_below(chance, sizeof shares / sizeof shares[0])];
+    weather->refused = fair || chance_of(chance, 600) ? 0 : chance_below(chance, 6);
     weather->usual_ms = chance_spread(chance, 1, 200);
     weather->slow_ms = chance_spread(chance, 200, 40000);
     scenario->entry_fault = fair ? 0 : shares[chance_below(chance, 4)];
@@ -63,6 +64,22 @@ static void choose_settings(struct chance *chance, struct scenario *scenario)
     scenario->answer_ceiling = chance_of(chance, 300) ? chance_spread(chance, 100, 5000) : 64 << 20;
     scenario->records_ceiling = chance_of(chance, 300) ? chance_spread(chance, 1, 40) : 10000;
     scenario->page_ceiling = chance_of(chance, 400) ? chance_spread(chance, 1, 6) : 1000;
+}
+
+/* Now and then, records so large that an object takes several parts. */
+static void choose_large(struct chance *chance, struct scenario *scenario)
+{
+    if (!chance_of(chance, 2))
+        return;
+    scenario->payload_max = 900000;
+    scenario->records_max = 8;
+    scenario->push_gap_ms = scenario->duration_ms / 20;
+    scenario->history_ms = 0;
+    scenario->compression = COMPRESSION_NONE;
+    scenario->target_bytes = 64 << 20;
+    scenario->max_window_ms = scenario->duration_ms / 2;
+    scenario->tight = false;
+    scenario->memory = 512u << 20;
 }
 
 static void choose_troubles(struct chance *chance, struct scenario *scenario)
@@ -132,6 +149,7 @@ void scenario_choose(struct simulation *simulation)
     struct scenario *scenario = &simulation->scenario;
     choose_load(chance, scenario);
     choose_settings(chance, scenario);
+    choose_large(chance, scenario);
     choose_weather(chance, scenario);
     choose_troubles(chance, scenario);
     scenario->base_us = choose_base(chance, scenario);

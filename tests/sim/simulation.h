@@ -23,6 +23,7 @@ struct weather {
     uint64_t doubled;      /* a write reaches the other side twice */
     uint64_t slow;         /* takes up to slow_ms instead of usual_ms */
     uint64_t bad_body;
+    uint64_t refused; /* a 4xx: the queue stops for a minute */
     int64_t usual_ms;
     int64_t slow_ms;
 };

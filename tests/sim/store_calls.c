@@ -330,6 +330,15 @@ static void store_destroy(struct object_store *store)
     (void)store;
 }
 
-const struct object_store_operations sim_store_operations = {store_put,    store_head,   store_get,    store_list,
-                                                             store_remove, store_create, store_part,   store_complete,
-                                                             store_abort,  store_cancel, store_destroy};
+/* Nothing that the sink does asks for a part of an object: get_range is the reading commands'. */
+const struct object_store_operations sim_store_operations = {.put = store_put,
+                                                             .head = store_head,
+                                                             .get = store_get,
+                                                             .list = store_list,
+                                                             .remove = store_remove,
+                                                             .multipart_create = store_create,
+                                                             .multipart_part = store_part,
+                                                             .multipart_complete = store_complete,
+                                                             .multipart_abort = store_abort,
+                                                             .cancel = store_cancel,
+                                                             .destroy = store_destroy};
