@@ -230,7 +230,7 @@ START_TEST(reading_back_is_tried_again_with_the_backoff_of_kv)
     begin_running();
     to_the_refresh();
     call_lose(world_call(&rig.w, "kv put lease*"));
-    int64_t delays[] = {50, 1500, 2250, 2250};
+    static const int64_t delays[] = {50, 1500, 2250, 2250};
     for (int i = 0; i < 4; i++) {
         world_run(&rig.w, delays[i] - 1, KV);
         ck_assert(!world_has_call(&rig.w, "kv*"));

@@ -294,7 +294,8 @@ void queen_deliver(struct scripted_call *call, bool apply, const struct error *e
     }
 }
 
-const struct queen_api_operations scripted_queen_operations = {fetch, changed, kv, NULL, cancel};
+const struct queen_api_operations scripted_queen_operations = {
+    .fetch = fetch, .changed = changed, .kv = kv, .cancel = cancel};
 
 /* ---- the models ---- */
 

@@ -144,8 +144,17 @@ static void cancel(struct object_store *store, struct store_call *call)
     call_cancel((struct scripted_call *)(void *)call);
 }
 
-const struct object_store_operations scripted_store_operations = {
-    put, head, get, list, remove_object, create, part, complete, abort_upload, cancel, NULL};
+/* What the driver has no use for is left out. */
+const struct object_store_operations scripted_store_operations = {.put = put,
+                                                                  .head = head,
+                                                                  .get = get,
+                                                                  .list = list,
+                                                                  .remove = remove_object,
+                                                                  .multipart_create = create,
+                                                                  .multipart_part = part,
+                                                                  .multipart_complete = complete,
+                                                                  .multipart_abort = abort_upload,
+                                                                  .cancel = cancel};
 
 /* ---- what calls do ---- */
 
