@@ -206,28 +206,12 @@ void queue_drain(struct queue *queue)
 
 /* ---- what can be done now ---- */
 
-/* Nothing of the intent's window is there any more: it is given up, what was lost of it goes into the next window, which
- * takes its k (spec 3.5). */
-static void redo_give_up(struct queue *queue)
-{
-    log_line(LOG_ERROR, queue->name, "window %" PRId64 " can't be redone: nothing of it is left in the log",
-             queue->intent.bounds.k);
-    window_plan_return_lost(queue->engine, &queue->commit.plan);
-    window_plan_free(&queue->commit.plan);
-    queue->commit.redo = false;
-    queue->state = QUEUE_RUNNING;
-}
-
 static void close_if_due(struct queue *queue)
 {
     while (queue->engine != NULL && queue->commit.step == COMMIT_IDLE &&
            window_close(queue->engine, queue->force_close, &queue->commit.plan)) {
         queue->force_close = false;
-        if (queue->commit.plan.records > 0) {
-            commit_begin(queue);
-            return;
-        }
-        redo_give_up(queue);
+        commit_begin(queue);
     }
 }
 
@@ -292,11 +276,8 @@ bool queue_give_memory(struct queue *queue)
         return true;
     }
     if (window_close(queue->engine, true, &queue->commit.plan)) {
-        if (queue->commit.plan.records > 0) {
-            commit_begin(queue);
-            return true;
-        }
-        redo_give_up(queue);
+        commit_begin(queue);
+        return true;
     }
     if (!window_shed(queue->engine, SHED_BYTES))
         return false;

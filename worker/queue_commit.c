@@ -34,7 +34,13 @@ static void add_integer(cJSON *object, const char *name, int64_t number)
 static void commit_free(struct queue *queue)
 {
     struct commit *commit = &queue->commit;
+    redo_look_drop(queue);
     window_objects_destroy(commit->objects);
+    for (size_t i = 0; i < commit->kept_count; i++) {
+        free(commit->kept[i].object.key);
+        free(commit->kept[i].object.partition);
+    }
+    free(commit->kept);
     window_plan_free(&commit->plan);
     free(commit->prefix);
     memset(commit, 0, sizeof *commit);
@@ -133,17 +139,58 @@ static void manifest_fill_lost(struct manifest *manifest, const struct window_pl
                                                    plan->lost[i].from, plan->lost[i].to, plan->lost[i].previous_life};
 }
 
+static void add_kept(struct window_totals *totals, const struct kept_object *kept)
+{
+    if (totals->records == 0 || kept->min_ts.v < totals->min_ts.v)
+        totals->min_ts = kept->min_ts;
+    if (totals->records == 0 || kept->max_ts.v > totals->max_ts.v)
+        totals->max_ts = kept->max_ts;
+    totals->records += kept->object.records;
+    totals->bytes += kept->object.bytes;
+    totals->partitions += kept->partitions;
+}
+
+static int compare_objects(const void *a, const void *b)
+{
+    const struct manifest_object *left = a;
+    const struct manifest_object *right = b;
+    size_t size = left->partition_size < right->partition_size ? left->partition_size : right->partition_size;
+    int order = size > 0 ? memcmp(left->partition, right->partition, size) : 0;
+    return order != 0 ? order
+                      : (left->partition_size > right->partition_size) - (left->partition_size < right->partition_size);
+}
+
+/* What went up and what was kept, in the order of names. Malloc; the strings stay where they are. */
+static struct manifest_object *all_objects(const struct commit *commit, size_t *count, struct window_totals *totals)
+{
+    size_t uploaded = 0;
+    const struct manifest_object *list =
+        commit->objects != NULL ? window_objects_list(commit->objects, &uploaded, totals) : NULL;
+    struct manifest_object *all = memory_new(uploaded + commit->kept_count, sizeof *all);
+    if (uploaded > 0)
+        memcpy(all, list, uploaded * sizeof *all);
+    for (size_t i = 0; i < commit->kept_count; i++) {
+        all[uploaded + i] = commit->kept[i].object;
+        add_kept(totals, &commit->kept[i]);
+    }
+    *count = uploaded + commit->kept_count;
+    if (commit->kept_count > 0)
+        qsort(all, *count, sizeof *all, compare_objects);
+    return all;
+}
+
 static char *manifest_text(struct queue *queue, size_t *size)
 {
     struct commit *commit = &queue->commit;
-    struct window_totals totals;
+    struct window_totals totals = {0};
     struct manifest manifest = {.sink = queue->host->settings->sink,
                                 .queue = queue->name,
                                 .bounds = commit->bounds,
                                 .shape = commit->shape,
                                 .writer = (char *)(uintptr_t)manifest_writer(&commit->shape),
                                 .committed_at = queue->world->wall(queue->world)};
-    manifest.objects = window_objects_list(commit->objects, &manifest.object_count, &totals);
+    struct manifest_object *objects = all_objects(commit, &manifest.object_count, &totals);
+    manifest.objects = objects;
     manifest.records = totals.records;
     manifest.bytes = totals.bytes;
     manifest.partitions = totals.partitions;
@@ -154,6 +201,7 @@ static char *manifest_text(struct queue *queue, size_t *size)
     manifest_fill_lost(&manifest, &commit->plan);
     char *text = manifest_format(&manifest, size);
     free(manifest.lost);
+    free(objects);
     return text;
 }
 
@@ -268,11 +316,34 @@ void commit_begin(struct queue *queue)
         return;
     }
     if (commit->redo) {
-        upload_objects(queue);
+        redo_look(queue);
         return;
     }
     commit->step = COMMIT_INTENT;
     guarded_start(queue, queue->intent_key, intent_text(commit), &queue->intent_document.version, intent_written);
+}
+
+/* Nothing of the intent's window is there any more: it is given up, what was lost of it goes into the next window, which
+ * takes its k (spec 3.5). */
+static void redo_give_up(struct queue *queue)
+{
+    log_line(LOG_ERROR, queue->name, "window %" PRId64 " can't be redone: nothing of it is left in the log",
+             queue->intent.bounds.k);
+    window_plan_return_lost(queue->engine, &queue->commit.plan);
+    commit_free(queue);
+    queue->state = QUEUE_RUNNING;
+    queue_step(queue);
+}
+
+void commit_looked(struct queue *queue)
+{
+    struct commit *commit = &queue->commit;
+    if (commit->plan.run_count + commit->plan.surveyed_count > 0)
+        upload_objects(queue);
+    else if (commit->kept_count > 0)
+        manifest_upload(queue);
+    else
+        redo_give_up(queue);
 }
 
 void commit_drop(struct queue *queue)

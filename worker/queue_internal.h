@@ -6,6 +6,7 @@
  *   queue_passes.c  discovery
  *   queue_reads.c   fetching
  *   queue_commit.c  the commit sequence
+ *   queue_redo.c    what an earlier attempt put up
  *   queue_checkpoint.c  checkpoints
  */
 #ifndef WORKER_QUEUE_INTERNAL_H
@@ -76,7 +77,15 @@ struct held_partition {
     struct mono_ms ready;
 };
 
-enum commit_step { COMMIT_IDLE, COMMIT_INTENT, COMMIT_UPLOAD, COMMIT_MANIFEST, COMMIT_POINTER };
+enum commit_step { COMMIT_IDLE, COMMIT_INTENT, COMMIT_LOOK, COMMIT_UPLOAD, COMMIT_MANIFEST, COMMIT_POINTER };
+
+/* An object of an earlier attempt, described from its own content (spec 3.5). */
+struct kept_object {
+    struct manifest_object object; /* key and partition are its own */
+    struct broker_us min_ts;
+    struct broker_us max_ts;
+    uint64_t partitions;
+};
 
 struct commit {
     enum commit_step step;
@@ -88,6 +97,10 @@ struct commit {
     bool manifest_found; /* a redo whose objects are all up */
     char manifest_key[LAKE_KEY_SIZE];
     struct window_objects *objects;
+    struct redo_look *look;   /* a redo that looks at what is up already */
+    struct kept_object *kept; /* what it found whole, and keeps */
+    size_t kept_count;
+    size_t kept_capacity;
     struct small_put *put;
     uint64_t records;
     uint64_t bytes;
@@ -230,6 +243,12 @@ void commit_begin(struct queue *queue);
 /* A redo whose manifest names the intent: only the pointer is left. */
 void commit_from_manifest(struct queue *queue, uint64_t records, uint64_t bytes, uint64_t lost);
 void commit_drop(struct queue *queue);
+/* A redo knows what it keeps and what is left to put up. */
+void commit_looked(struct queue *queue);
+
+/* queue_redo.c */
+void redo_look(struct queue *queue);
+void redo_look_drop(struct queue *queue);
 
 /* queue_checkpoint.c */
 void checkpoint_write(struct queue *queue);

@@ -559,10 +559,8 @@ static void plan_build(struct window_engine *engine, struct window_plan *plan)
     }
 }
 
-static void plan_take_lost(struct window_engine *engine, struct window_plan *plan)
+void window_plan_take_lost(struct window_engine *engine, struct window_plan *plan)
 {
-    if (plan->records == 0)
-        return;
     plan->lost = engine->lost;
     plan->lost_count = engine->lost_count;
     engine->lost = NULL;
@@ -590,7 +588,8 @@ bool window_close(struct window_engine *engine, bool force, struct window_plan *
         survey_plan(engine, plan);
     else
         plan_build(engine, plan);
-    plan_take_lost(engine, plan);
+    if (plan->records > 0)
+        window_plan_take_lost(engine, plan);
     engine->previous_end = end;
     engine->redo = false;
     engine->survey = false;

@@ -151,6 +151,11 @@ void window_plan_free(struct window_plan *plan);
 /* Puts a plan's lost ranges back: they wait for the next window. */
 void window_plan_return_lost(struct window_engine *engine, struct window_plan *plan);
 
+/* Takes all lost ranges that wait into the plan. */
+void window_plan_take_lost(struct window_engine *engine, struct window_plan *plan);
+/* These offsets of a partition are in the lake after all: they are not lost. */
+void window_found(struct window_engine *engine, struct name partition, int64_t first, int64_t last);
+
 /* What a stop asks (spec 3.10): weight of the records that a forced close would take now, and how long the window has
  * been open on the broker's clock. */
 void window_closable(struct window_engine *engine, uint64_t *weight, int64_t *open_us);

@@ -6,6 +6,7 @@
  * the old one is older: they are let go, and come again in their place.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/memory.h"
 #include "worker/window_internal.h"
@@ -86,4 +87,33 @@ void life_take_back(struct window_engine *engine, struct partition *partition, i
         /* the extent before may reach as far */
     }
     spread_rebuild(engine);
+}
+
+/* ---- what was lost, and wasn't ---- */
+
+static void add_range(struct window_engine *engine, const struct lost_range *like, int64_t from, int64_t to)
+{
+    if (from > to)
+        return;
+    engine->lost = memory_grow(engine->lost, &engine->lost_capacity, engine->lost_count + 1, sizeof *engine->lost);
+    struct lost_range *range = &engine->lost[engine->lost_count++];
+    *range = *like;
+    range->partition = memory_copy(like->partition, like->partition_size);
+    range->from = from;
+    range->to = to;
+}
+
+void window_found(struct window_engine *engine, struct name partition, int64_t first, int64_t last)
+{
+    for (size_t i = engine->lost_count; i-- > 0;) {
+        struct lost_range range = engine->lost[i];
+        bool same = range.partition_size == partition.size &&
+                    (partition.size == 0 || memcmp(range.partition, partition.bytes, partition.size) == 0);
+        if (!same || range.to < first || range.from > last)
+            continue;
+        engine->lost[i] = engine->lost[--engine->lost_count];
+        add_range(engine, &range, range.from, range.to < first - 1 ? range.to : first - 1);
+        add_range(engine, &range, range.from > last + 1 ? range.from : last + 1, range.to);
+        free(range.partition);
+    }
 }

@@ -11,12 +11,14 @@
 #include "common/queen_api.h"
 #include "common/settings.h"
 #include "common/timers.h"
+#include "worker/describe.h"
 #include "worker/encode.h"
 
 struct world {
     struct queen_api *queen;
     struct object_store *store;
     struct encoder *encoder;
+    struct describer *describer; /* NULL: what is up already is put up again */
     struct timers *timers;
     struct budget *budget;
     struct mono_ms (*now)(struct world *world);
