@@ -86,7 +86,7 @@ static size_t whole_characters(const struct bound *value, bool *text)
     for (size_t i = at + 1; i < BOUND_SIZE && *text; i++) {
         *text = (value->bytes[i] & 0xC0) == 0x80;
     }
-    *text = *text && (at == BOUND_SIZE || value->bytes[at] >= 0xC2);
+    *text = *text && (at == BOUND_SIZE || (value->bytes[at] >= 0xC2 && value->bytes[at] <= 0xF4));
     return at;
 }
 
