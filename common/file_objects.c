@@ -159,6 +159,17 @@ int file_bucket_make(const struct file_bucket *bucket, struct error *error)
     return make_folders(bucket->temporaries, error);
 }
 
+int file_bucket_look(const struct file_bucket *bucket, struct error *error)
+{
+    struct stat status;
+
+    if (stat(bucket->folder, &status) == 0 && S_ISDIR(status.st_mode)) {
+        return 0;
+    }
+    return error_set(error, QS_ERROR_NOT_FOUND, "there is no folder %s (QUEEN_S3_ENDPOINT and QUEEN_S3_BUCKET name it)",
+                     bucket->folder);
+}
+
 int file_bucket_clean(const struct file_bucket *bucket, struct error *error)
 {
     DIR *folder = opendir(bucket->temporaries);
@@ -490,6 +501,19 @@ static int read_open(int descriptor, const char *key, const char *path, size_t s
     return read_whole(descriptor, path, *size, bytes, error);
 }
 
+/* A descriptor, or -1 and *error. Not to wait for a writer where someone has put a pipe. */
+static int open_object(const char *key, const char *path, struct error *error)
+{
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (descriptor < 0 && (errno == ENOENT || errno == ENOTDIR)) {
+        missing(error, key, path);
+    } else if (descriptor < 0) {
+        file_error(error, "open", path);
+    }
+    return descriptor;
+}
+
 int file_object_read(const struct file_bucket *bucket, const char *key, size_t size_limit, char **bytes, size_t *size,
                      struct error *error)
 {
@@ -498,13 +522,51 @@ int file_object_read(const struct file_bucket *bucket, const char *key, size_t s
     if (path == NULL) {
         return (int)error->code;
     }
-    /* Not to wait for a writer where someone has put a pipe. */
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int code;
-    if (descriptor < 0) {
-        code = errno == ENOENT || errno == ENOTDIR ? missing(error, key, path) : file_error(error, "open", path);
-    } else {
+    int descriptor = open_object(key, path, error);
+    int code = descriptor < 0 ? (int)error->code : 0;
+    if (descriptor >= 0) {
         code = read_open(descriptor, key, path, size_limit, bytes, size, error);
+        close(descriptor);
+    }
+    free(path);
+    return code;
+}
+
+static int read_range(int descriptor, const char *key, const char *path, uint64_t position, size_t size, char **bytes,
+                      struct error *error)
+{
+    struct stat status;
+
+    if (fstat(descriptor, &status) != 0) {
+        return file_error(error, "look at", path);
+    }
+    if (!S_ISREG(status.st_mode)) {
+        return missing(error, key, path);
+    }
+    if (position > (uint64_t)status.st_size || size > (uint64_t)status.st_size - position) {
+        error_set(error, QS_ERROR_BODY, "%s has %lld bytes, not the %zu from byte %llu on", path,
+                  (long long)status.st_size, size, (unsigned long long)position);
+        error->retriable = false;
+        return QS_ERROR_BODY;
+    }
+    if (lseek(descriptor, (off_t)position, SEEK_SET) < 0) {
+        return file_error(error, "read", path);
+    }
+    return read_whole(descriptor, path, size, bytes, error);
+}
+
+int file_object_read_range(const struct file_bucket *bucket, const char *key, uint64_t position, size_t size,
+                           char **bytes, struct error *error)
+{
+    char *path = object_path(bucket, key, error);
+
+    if (path == NULL) {
+        return (int)error->code;
+    }
+    int descriptor = open_object(key, path, error);
+    int code = descriptor < 0 ? (int)error->code : 0;
+    if (descriptor >= 0) {
+        code = read_range(descriptor, key, path, position, size, bytes, error);
         close(descriptor);
     }
     free(path);

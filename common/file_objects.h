@@ -28,6 +28,8 @@ void file_bucket_open(struct file_bucket *bucket, const char *root, const char *
 void file_bucket_free(struct file_bucket *bucket);
 /* Both folders, and those above, where they are missing; what was made is durable. */
 int file_bucket_make(const struct file_bucket *bucket, struct error *error);
+/* That the bucket's folder is there: 0, or QS_ERROR_NOT_FOUND. */
+int file_bucket_look(const struct file_bucket *bucket, struct error *error);
 /* Removes every temporary. */
 int file_bucket_clean(const struct file_bucket *bucket, struct error *error);
 
@@ -55,6 +57,9 @@ int file_object_size(const struct file_bucket *bucket, const char *key, uint64_t
 /* *bytes is malloc and NUL-terminated. */
 int file_object_read(const struct file_bucket *bucket, const char *key, size_t size_limit, char **bytes, size_t *size,
                      struct error *error);
+/* size bytes from position on; QS_ERROR_BODY where the object ends before. */
+int file_object_read_range(const struct file_bucket *bucket, const char *key, uint64_t position, size_t size,
+                           char **bytes, struct error *error);
 /* What isn't there is removed already. */
 int file_object_remove(const struct file_bucket *bucket, const char *key, struct error *error);
 

@@ -34,8 +34,9 @@ struct store_call {
     char *key;
     char *upload;
     struct object_body body;
-    uint64_t position; /* of a part; of a complete: the size of the whole */
-    size_t size_limit;
+    uint64_t position; /* of a part or a range; of a complete: the size of the whole */
+    size_t size_limit; /* of a range: its size */
+    bool ranged;
     /* How it stands; under the store's lock, but stop. */
     bool running;
     bool borrowing; /* reads the body */
@@ -143,6 +144,16 @@ static void end_borrowing(struct file_store *store, struct store_call *call)
     pthread_mutex_unlock(&store->lock);
 }
 
+static void do_get(const struct file_bucket *bucket, struct store_call *call)
+{
+    if (!call->ranged) {
+        file_object_read(bucket, call->key, call->size_limit, &call->bytes, &call->bytes_size, &call->error);
+    } else if (file_object_read_range(bucket, call->key, call->position, call->size_limit, &call->bytes,
+                                      &call->error) == 0) {
+        call->bytes_size = call->size_limit;
+    }
+}
+
 static void do_put(struct file_store *store, struct store_call *call)
 {
     struct error *error = &call->error;
@@ -184,9 +195,7 @@ static void do_call(struct file_store *store, struct store_call *call)
     }
     switch (call->operation) {
     case STORE_PUT: do_put(store, call); break;
-    case STORE_GET:
-        file_object_read(bucket, call->key, call->size_limit, &call->bytes, &call->bytes_size, error);
-        break;
+    case STORE_GET: do_get(bucket, call); break;
     case STORE_HEAD: file_object_size(bucket, call->key, &call->object_size, error); break;
     case STORE_LIST: file_objects_list(bucket, call->key, call->upload, &call->page, error); break;
     case STORE_DELETE: file_object_remove(bucket, call->key, error); break;
@@ -393,6 +402,18 @@ static struct store_call *file_get(struct object_store *store, const char *key, 
     return start(store, call);
 }
 
+struct store_call *file_store_get_range(struct object_store *store, const char *key, uint64_t position, size_t size,
+                                        store_get_done *done, void *argument)
+{
+    struct store_call *call = new_call(STORE_GET, key, NULL, argument);
+
+    call->position = position;
+    call->size_limit = size;
+    call->ranged = true;
+    call->tell.get = done;
+    return start(store, call);
+}
+
 static struct store_call *file_list(struct object_store *store, const char *prefix, const char *after_token,
                                     store_list_done *done, void *argument)
 {
@@ -534,13 +555,10 @@ static int start_thread(struct file_store *store, struct error *error)
     return 0;
 }
 
-static int prepare(struct file_store *store, const char *root, const char *bucket, struct error *error)
+static int prepare(struct file_store *store, struct error *error)
 {
-    file_bucket_open(&store->bucket, root, bucket);
-    int code = file_bucket_make(&store->bucket, error);
-    if (code != 0) {
-        return code;
-    }
+    int code;
+
     store->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (store->wake < 0) {
         return error_set_errno(error, "can't make an eventfd");
@@ -556,21 +574,38 @@ static int prepare(struct file_store *store, const char *root, const char *bucke
     return code;
 }
 
-struct object_store *file_store_create(struct reactor *reactor, const char *root, const char *bucket,
-                                       store_observe *observe, void *argument, struct error *error)
+static struct object_store *create(struct reactor *reactor, const char *root, const char *bucket, bool make,
+                                   struct error *error)
 {
     struct file_store *store = memory_new(1, sizeof *store);
 
     store->store.operations = &operations;
     store->reactor = reactor;
-    store->observe = observe;
-    store->argument = argument;
     store->wake = -1;
     pthread_mutex_init(&store->lock, NULL);
     pthread_cond_init(&store->changed, NULL);
-    if (prepare(store, root, bucket, error) != 0) {
+    file_bucket_open(&store->bucket, root, bucket);
+    int code = make ? file_bucket_make(&store->bucket, error) : file_bucket_look(&store->bucket, error);
+    if (code != 0 || prepare(store, error) != 0) {
         free_store(store);
         return NULL;
     }
     return &store->store;
+}
+
+struct object_store *file_store_create(struct reactor *reactor, const char *root, const char *bucket,
+                                       store_observe *observe, void *argument, struct error *error)
+{
+    struct object_store *store = create(reactor, root, bucket, true, error);
+
+    if (store != NULL) {
+        ((struct file_store *)store)->observe = observe;
+        ((struct file_store *)store)->argument = argument;
+    }
+    return store;
+}
+
+struct object_store *file_store_open(struct reactor *reactor, const char *root, const char *bucket, struct error *error)
+{
+    return create(reactor, root, bucket, false, error);
 }

@@ -14,6 +14,14 @@
 struct object_store *file_store_create(struct reactor *reactor, const char *root, const char *bucket,
                                        store_observe *observe, void *argument, struct error *error);
 
+/* For who only reads: the folder must be there, and nothing is made. */
+struct object_store *file_store_open(struct reactor *reactor, const char *root, const char *bucket,
+                                     struct error *error);
+
+/* As s3_store_get_range(). */
+struct store_call *file_store_get_range(struct object_store *store, const char *key, uint64_t position, size_t size,
+                                        store_get_done *done, void *argument);
+
 /* The boot probe and the cleaning of .tmp: the folder can be made and written. */
 int file_store_probe(const char *root, const char *bucket, struct error *error);
 int file_store_clean(const char *root, const char *bucket, struct error *error);

@@ -37,7 +37,8 @@ struct store_call {
     bool missing_is_good;
     bool check_etag;
     uint8_t md5[16];
-    size_t size_limit;
+    size_t size_limit; /* of a range: its size */
+    uint64_t position; /* of a range */
     uint64_t part_count;
     /* A body that is this call's own: the list of parts. */
     char *text;

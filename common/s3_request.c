@@ -190,6 +190,9 @@ bool s3_request_sign(const struct s3_target *target, const struct s3_request *re
         EVP_EncodeBlock(md5, request->body->md5, sizeof request->body->md5);
         add_header(&headers, "content-md5", (const char *)md5);
     }
+    if (request->range != NULL) {
+        add_header(&headers, "range", request->range);
+    }
     if (request->encrypt) {
         add_encryption(&headers, target->settings);
     }

@@ -31,6 +31,7 @@ struct s3_request {
     size_t query_count;
     const char *content_type;       /* NULL: none */
     const struct object_body *body; /* NULL: none */
+    const char *range;              /* NULL: the whole object */
     bool check_md5;                 /* send the body's MD5 */
     bool encrypt;                   /* send the SSE headers that are configured */
 };

@@ -12,4 +12,9 @@
 struct object_store *s3_store_create(struct reactor *reactor, const struct settings *settings, store_observe *observe,
                                      void *argument, struct error *error);
 
+/* size bytes (not 0) from position on, which must lie within the object: anything else is an error. For commands that
+ * read a lake; it isn't in the table because the sink never asks for a part. */
+struct store_call *s3_store_get_range(struct object_store *store, const char *key, uint64_t position, size_t size,
+                                      store_get_done *done, void *argument);
+
 #endif

@@ -237,6 +237,44 @@ START_TEST(limits_what_it_reads)
 }
 END_TEST
 
+static const struct error *get_range(const char *key, uint64_t position, size_t size)
+{
+    return finish(file_store_get_range(store, key, position, size, on_get, &outcome));
+}
+
+START_TEST(reads_ranges)
+{
+    put_good("a/k", "12345");
+    ck_assert_int_eq(get_range("a/k", 1, 3)->code, QS_OK);
+    ck_assert_str_eq(outcome.bytes, "234");
+    free(outcome.bytes);
+    ck_assert_int_eq(get_range("a/k", 0, 5)->code, QS_OK);
+    ck_assert_str_eq(outcome.bytes, "12345");
+    free(outcome.bytes);
+    ck_assert_int_eq(get_range("a/k", 3, 3)->code, QS_ERROR_BODY);
+    ck_assert(!outcome.error.retriable);
+    ck_assert_int_eq(get_range("a/k", 6, 1)->code, QS_ERROR_BODY);
+    ck_assert_int_eq(get_range("a", 0, 1)->code, QS_ERROR_NOT_FOUND);
+    ck_assert_int_eq(get_range("x", 0, 1)->code, QS_ERROR_NOT_FOUND);
+    ck_assert_int_eq(get_range("../x", 0, 1)->code, QS_ERROR_INPUT);
+}
+END_TEST
+
+START_TEST(makes_nothing_for_who_only_reads)
+{
+    struct error error;
+    struct object_store *reading = file_store_open(reactor, root, "nothing", &error);
+
+    ck_assert_ptr_null(reading);
+    ck_assert_int_eq(error.code, QS_ERROR_NOT_FOUND);
+    put_good("k", "1");
+    reading = file_store_open(reactor, root, BUCKET, &error);
+    ck_assert_ptr_nonnull(reading);
+    ck_assert_int_eq(finish(reading->operations->head(reading, "k", on_head, &outcome))->code, QS_OK);
+    reading->operations->destroy(reading);
+}
+END_TEST
+
 START_TEST(tells_the_missing_from_the_rest)
 {
     put_good("a/b", "12345");
@@ -620,6 +658,8 @@ static void add_cases(TCase *cases)
 {
     tcase_add_test(cases, puts_and_gets);
     tcase_add_test(cases, limits_what_it_reads);
+    tcase_add_test(cases, reads_ranges);
+    tcase_add_test(cases, makes_nothing_for_who_only_reads);
     tcase_add_test(cases, tells_the_missing_from_the_rest);
     tcase_add_test(cases, refuses_keys_that_lead_away);
     tcase_add_test(cases, removes);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/s3_store.h"
+
 struct call_outcome outcome;
 struct reactor *call_reactor;
 struct object_store *call_store;
@@ -103,6 +105,12 @@ const struct error *call_get(const char *key, size_t limit)
 {
     calls_clear();
     return call_wait(call_store->operations->get(call_store, key, limit, on_get, &outcome));
+}
+
+const struct error *call_get_range(const char *key, uint64_t position, size_t size)
+{
+    calls_clear();
+    return call_wait(s3_store_get_range(call_store, key, position, size, on_get, &outcome));
 }
 
 const struct error *call_list(const char *prefix, const char *after)

@@ -37,6 +37,7 @@ const struct object_body *call_body(const void *bytes, size_t size);
 const struct error *call_put(const char *key, const void *bytes, size_t size);
 const struct error *call_head(const char *key);
 const struct error *call_get(const char *key, size_t limit);
+const struct error *call_get_range(const char *key, uint64_t position, size_t size);
 const struct error *call_list(const char *prefix, const char *after);
 const struct error *call_remove(const char *key);
 const struct error *call_create(const char *key);

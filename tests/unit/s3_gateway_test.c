@@ -182,6 +182,9 @@ START_TEST(puts_nothing_and_much)
     expect_good(call_get("much", size));
     ck_assert_uint_eq(outcome.size, size);
     ck_assert_mem_eq(outcome.bytes, bytes, size);
+    expect_good(call_get_range("much", size - 10, 10));
+    ck_assert_mem_eq(outcome.bytes, bytes + size - 10, 10);
+    ck_assert_int_ne(call_get_range("much", size - 10, 11)->code, QS_OK);
     ck_assert_int_eq(call_get("much", size - 1)->code, QS_ERROR_BODY);
     ck_assert(!outcome.error.retriable);
     free(bytes);

@@ -508,6 +508,30 @@ START_TEST(limits_what_it_reads)
 }
 END_TEST
 
+/* A part, and what a gateway may make of the wish for one. */
+START_TEST(gets_a_range)
+{
+    static const struct scripted_step steps[] = {{.status = 206, .body = "ent"},
+                                                 {.status = 206, .body = "en"},
+                                                 {.status = 200, .body = "con"},
+                                                 {.status = 200, .body = "con"},
+                                                 {.status = 416, .body = FAULT("InvalidRange")}};
+    play(steps, COUNT(steps));
+    ck_assert_int_eq(call_get_range(KEY, 4, 3)->code, QS_OK);
+    ck_assert_str_eq(outcome.bytes, "ent");
+    ck_assert_int_eq(call_get_range(KEY, 4, 3)->code, QS_ERROR_BODY);
+    ck_assert_ptr_null(outcome.bytes);
+    ck_assert_int_eq(call_get_range(KEY, 4, 3)->code, QS_ERROR_BODY);
+    ck_assert_int_eq(call_get_range(KEY, 0, 3)->code, QS_OK);
+    ck_assert_int_eq(call_get_range(KEY, 4000000000000, 3)->code, QS_ERROR_REFUSED);
+    struct scripted_request request = sent(0);
+    expect_line(&request, "range: bytes=4-6");
+    request = sent(4);
+    expect_line(&request, "range: bytes=4000000000000-4000000000002");
+    close_store();
+}
+END_TEST
+
 START_TEST(tells_of_a_lost_connection)
 {
     static const struct scripted_step steps[] = {{.status = 0, .end = SCRIPTED_RESET},
@@ -645,6 +669,7 @@ int main(void)
     tcase_add_loop_test(cases, believes_a_complete_by_its_body, 0, (int)COUNT(completions));
     tcase_add_test(cases, needs_an_upload_id);
     tcase_add_test(cases, limits_what_it_reads);
+    tcase_add_test(cases, gets_a_range);
     tcase_add_test(cases, tells_of_a_lost_connection);
     tcase_add_test(cases, learns_the_clock);
     tcase_add_test(cases, learns_the_clock_from_a_head);
