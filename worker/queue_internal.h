@@ -28,7 +28,6 @@ struct guarded_write {
     const char *key;
     char *value;
     int64_t *version; /* expected, 0: must not exist; the new one afterwards */
-    bool unsure;      /* an attempt had no answer: it may have been applied */
     void (*done)(struct queue *queue);
 };
 

@@ -396,8 +396,12 @@ static void guarded_send(void *argument)
 void guarded_start(struct queue *queue, const char *key, char *value, int64_t *version,
                    void (*done)(struct queue *queue))
 {
-    struct lease *lease = &queue->lease;
-    lease->write = (struct guarded_write){true, key, value, version, false, done};
+    struct guarded_write *write = &queue->lease.write;
+    write->active = true;
+    write->key = key;
+    write->value = value;
+    write->version = version;
+    write->done = done;
     chain_next(queue);
 }
 
