@@ -204,8 +204,8 @@ END_TEST
 
 START_TEST(parts_come_in_order_and_wait_to_be_released)
 {
-    check_thresholds(COMPRESSION_NONE, 100000, true);
-    check_thresholds(COMPRESSION_ZSTD, 90000, true);
+    check_thresholds(COMPRESSION_NONE, 55000, true);
+    check_thresholds(COMPRESSION_ZSTD, 75000, true);
 }
 END_TEST
 
