@@ -13,6 +13,7 @@ INT64, BYTE_ARRAY = 2, 6
 CODEC = {'snappy': 1, 'zstd': 6}
 COLUMNS = ['partition', 'offset', 'transaction_id', 'ts', 'payload']
 ROWS_A_GROUP, ROWS_A_PAGE, PAGE_BYTES = 100_000, 20_000, 1 << 20
+LEVEL_BYTES = 8192  # which 20 000 rows of definition levels never reach
 
 
 class Thrift:
@@ -219,6 +220,8 @@ def read_chunk(data: bytes, name: str, chunk: dict, codec: int, rows: int, stric
         count, encoding = header[5][1], header[5][2]
         if count > ROWS_A_PAGE:
             raise ValueError(f'a page of {count} rows')
+        if strict and count > 1 and len(page) > PAGE_BYTES + LEVEL_BYTES:
+            raise ValueError(f'a page of {count} rows and {len(page)} bytes')
         present = [1] * count
         if name == 'payload':
             size = int.from_bytes(page[:4], 'little')
