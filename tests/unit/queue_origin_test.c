@@ -277,7 +277,8 @@ END_TEST
 
 /* ---- the intent ---- */
 
-#define SHAPE "\"format\":\"jsonl\",\"compression\":\"none\",\"layout\":\"merged\""
+#define SHAPE_OF(format) "\"format\":\"" format "\",\"compression\":\"none\",\"layout\":\"merged\""
+#define SHAPE            SHAPE_OF("jsonl")
 
 START_TEST(an_intent_that_can_not_be_read_stops_the_queue)
 {
@@ -286,7 +287,7 @@ START_TEST(an_intent_that_can_not_be_read_stops_the_queue)
                                          "{\"tStart\":1,\"tEnd\":2," SHAPE "}",
                                          "{\"k\":1,\"tStart\":\"1\",\"tEnd\":2," SHAPE "}",
                                          "{\"k\":1,\"tStart\":1,\"tEnd\":2," SHAPE ",\"align\":\"week\"}",
-                                         "{\"format\":\"csv\",\"k\":1,\"tStart\":1,\"tEnd\":2," SHAPE "}",
+                                         "{\"k\":1,\"tStart\":1,\"tEnd\":2," SHAPE_OF("csv") "}",
                                          "{\"k\":1,\"tStart\":1,\"tEnd\":2}"};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         rig_begin();
