@@ -172,10 +172,26 @@ int arguments_time(const char *option, const char *text, struct broker_us *out, 
                      "%s %s: expected a time as 2026-09-04T10:05:00Z, or microseconds since 1970-01-01", option, text);
 }
 
-int arguments_number(const char *option, const char *text, int64_t *out, struct error *error)
+int arguments_stretch(const char *since, const char *until, struct window_query *query, struct error *error)
 {
-    if (text == NULL || (parse_integer(text, out) && *out >= 0)) {
+    query->has_since = since != NULL;
+    query->has_until = until != NULL;
+    int code = arguments_time("--since", since, &query->since, error);
+
+    return code != 0 ? code : arguments_time("--until", until, &query->until, error);
+}
+
+int arguments_window(const char *window, struct window_query *query, struct error *error)
+{
+    int64_t k = 0;
+
+    if (window == NULL) {
         return 0;
     }
-    return error_set(error, QS_ERROR_INPUT, "%s %s: expected a whole number", option, text);
+    if (!parse_integer(window, &k) || k < 1) {
+        return error_set(error, QS_ERROR_INPUT, "--window %s: expected the number of a window, from 1 on", window);
+    }
+    query->first_k = k;
+    query->last_k = k;
+    return 0;
 }

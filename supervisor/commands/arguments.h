@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 #include "common/error.h"
+#include "common/lake/window_list.h"
 
 struct argument_option {
     const char *name;   /* with its dashes, "--since" */
@@ -33,7 +34,9 @@ int arguments_parse(struct arguments *arguments, int argc, char **argv, struct e
 int arguments_queue(const char *text, struct error *error);
 /* A time: RFC 3339 with any offset, or microseconds since 1970. NULL leaves *out. `option` names it in the error. */
 int arguments_time(const char *option, const char *text, struct broker_us *out, struct error *error);
-/* A whole number that isn't negative. */
-int arguments_number(const char *option, const char *text, int64_t *out, struct error *error);
+/* --since and --until of a query for windows. */
+int arguments_stretch(const char *since, const char *until, struct window_query *query, struct error *error);
+/* --window: a number from 1 on, as first_k and last_k; NULL leaves both. */
+int arguments_window(const char *window, struct window_query *query, struct error *error);
 
 #endif

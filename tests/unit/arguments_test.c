@@ -111,14 +111,25 @@ START_TEST(reads_times)
 }
 END_TEST
 
-START_TEST(reads_numbers)
+START_TEST(makes_queries)
 {
-    int64_t number = 0;
+    struct window_query query = {.first_k = 0};
 
-    ck_assert_int_eq(arguments_number("--window", "12", &number, &error), 0);
-    ck_assert_int_eq(number, 12);
-    ck_assert_int_eq(arguments_number("--window", "-12", &number, &error), QS_ERROR_INPUT);
-    ck_assert_int_eq(arguments_number("--window", "1x", &number, &error), QS_ERROR_INPUT);
+    ck_assert_int_eq(arguments_window(NULL, &query, &error), 0);
+    ck_assert_int_eq(arguments_stretch(NULL, NULL, &query, &error), 0);
+    ck_assert(query.first_k == 0 && query.last_k == 0 && !query.has_since && !query.has_until);
+    ck_assert_int_eq(arguments_window("12", &query, &error), 0);
+    ck_assert(query.first_k == 12 && query.last_k == 12);
+    ck_assert_int_eq(arguments_window("0", &query, &error), QS_ERROR_INPUT);
+    ck_assert_int_eq(arguments_window("-12", &query, &error), QS_ERROR_INPUT);
+    ck_assert_int_eq(arguments_window("1x", &query, &error), QS_ERROR_INPUT);
+    ck_assert_int_eq(arguments_stretch("5", NULL, &query, &error), 0);
+    ck_assert(query.has_since && query.since.v == 5 && !query.has_until);
+    ck_assert_int_eq(arguments_stretch(NULL, "x", &query, &error), QS_ERROR_INPUT);
+    ck_assert_ptr_nonnull(strstr(error.message, "--until x"));
+    ck_assert_int_eq(arguments_queue("a b\x7f", &error), 0);
+    ck_assert_int_eq(arguments_queue("", &error), QS_ERROR_INPUT);
+    ck_assert_int_eq(arguments_queue("a\nb", &error), QS_ERROR_INPUT);
 }
 END_TEST
 
@@ -131,7 +142,7 @@ int main(void)
     tcase_add_test(tests, takes_words_and_options_in_any_order);
     tcase_add_test(tests, refuses_in_one_line);
     tcase_add_test(tests, reads_times);
-    tcase_add_test(tests, reads_numbers);
+    tcase_add_test(tests, makes_queries);
     suite_add_tcase(suite, tests);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
