@@ -104,6 +104,8 @@ static void learn(struct queue *queue, const struct read_call *call, const struc
             return; /* not cut by max_bytes: it says nothing about the ratio */
         asked += call->max_bytes[i];
     }
+    if (asked == 0)
+        return;
     uint64_t ratio = (uint64_t)body * 100 / asked;
     ratio = ratio < 100 ? 100 : ratio;
     ratio = ratio > 6400 ? 6400 : ratio;

@@ -162,10 +162,10 @@ static void fetch_arrive(struct sim_call *base)
     struct simulation *simulation = base->simulation;
     struct log_view view = log_look(&simulation->log, &simulation->chance, simulation->scheduler.now);
     int64_t left = simulation->scenario.answer_ceiling;
-    if (call->fetched == NULL)
-        call->fetched = memory_new(call->count, sizeof *call->fetched);
+    if (call->fetched != NULL)
+        return; /* a read that came twice is answered once */
+    call->fetched = memory_new(call->count, sizeof *call->fetched);
     for (size_t i = 0; i < call->count; i++) {
-        free(call->fetched[i].records);
         fetch_entry(simulation, &view, &call->asked[i], &call->fetched[i], &left);
         tell_entry(simulation, &call->asked[i], &call->fetched[i]);
     }
@@ -324,11 +324,6 @@ struct listing {
     int64_t last_write;
 };
 
-struct page {
-    const struct simulation *simulation;
-    bool by_time;
-};
-
 static int compare_names(const struct log_partition *a, const struct log_partition *b)
 {
     /* The database's collation, not byte order (spec 1.3): backwards will do. */
@@ -360,20 +355,17 @@ static int compare_by_creation(const void *a, const void *b)
 static bool is_after(const struct simulation *simulation, const struct changed_request_entry *asked,
                      const struct listing *listing)
 {
-    long long number = 0;
-    int consumed = 0;
+    char *end;
     if (asked->after == NULL)
         return true;
-    if (simulation->log.second) {
-        sscanf(asked->after, "c|%lld", &number);
-        return (int64_t)listing->life->creation > number;
-    }
+    if (simulation->log.second)
+        return listing->life->creation > strtoul(asked->after + 2, NULL, 10);
     if (!asked->has_since)
         return strcmp(asked->after + 2, listing->partition->name) > 0;
-    sscanf(asked->after, "t|%lld|%n", &number, &consumed);
-    if (listing->last_write != number)
-        return listing->last_write > number;
-    return strcmp(asked->after + consumed, listing->partition->name) > 0;
+    int64_t time = strtoll(asked->after + 2, &end, 10);
+    if (listing->last_write != time)
+        return listing->last_write > time;
+    return strcmp(end + 1, listing->partition->name) > 0;
 }
 
 static char *cursor_of(const struct simulation *simulation, const struct changed_request_entry *asked,

@@ -93,7 +93,7 @@ struct bucket_upload *bucket_upload(struct bucket *bucket, uint64_t id)
     return id > 0 && id <= bucket->upload_count && bucket->uploads[id - 1].open ? &bucket->uploads[id - 1] : NULL;
 }
 
-void bucket_put_part(struct bucket_upload *upload, uint32_t number, uint8_t *bytes, size_t size)
+void bucket_put_part(struct bucket_upload *upload, uint32_t number, const uint8_t *bytes, size_t size)
 {
     size_t at = 0;
     while (at < upload->part_count && upload->parts[at].number < number)
@@ -106,7 +106,7 @@ void bucket_put_part(struct bucket_upload *upload, uint32_t number, uint8_t *byt
         memmove(upload->parts + at + 1, upload->parts + at, (upload->part_count - at) * sizeof *upload->parts);
         upload->part_count++;
     }
-    upload->parts[at] = (struct bucket_part){number, bytes, size};
+    upload->parts[at] = (struct bucket_part){number, (uint8_t *)memory_copy((const char *)bytes, size), size};
 }
 
 uint8_t *bucket_join(const struct bucket_upload *upload, size_t *size)

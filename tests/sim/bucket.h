@@ -47,7 +47,7 @@ bool bucket_put(struct bucket *bucket, const char *key, uint8_t *bytes, size_t s
 void bucket_remove(struct bucket *bucket, const char *key);
 uint64_t bucket_create_upload(struct bucket *bucket, const char *key);
 struct bucket_upload *bucket_upload(struct bucket *bucket, uint64_t id); /* NULL: not open */
-void bucket_put_part(struct bucket_upload *upload, uint32_t number, uint8_t *bytes, size_t size);
+void bucket_put_part(struct bucket_upload *upload, uint32_t number, const uint8_t *bytes, size_t size);
 /* All parts put together; malloc. */
 uint8_t *bucket_join(const struct bucket_upload *upload, size_t *size);
 void bucket_close_upload(struct bucket_upload *upload);

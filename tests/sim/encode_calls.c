@@ -78,7 +78,6 @@ static void job_turn(void *argument)
 {
     struct encode_job *job = argument;
     struct instance *instance = job->instance;
-    struct part_buffer *buffer = job->ready;
     job->event = NULL;
     if (instance->paused_until > instance->simulation->scheduler.now) {
         job->event = scheduler_at(&instance->simulation->scheduler, instance->paused_until, job_turn, job);
@@ -86,7 +85,7 @@ static void job_turn(void *argument)
     }
     if (!job->encoded)
         encode_all(job);
-    buffer = job->ready;
+    struct part_buffer *buffer = job->ready;
     if (buffer != NULL && job->given_count >= ENCODE_PARTS_AHEAD)
         return; /* the encoder waits */
     if (!instance_enter(instance))
@@ -124,6 +123,7 @@ static struct encode_job *job_start(struct encoder *encoder, const struct window
     return job;
 }
 
+/* cppcheck-suppress constParameter ; the table's type says so */
 static void job_release(struct encoder *encoder, struct encode_job *job, struct encode_part *part)
 {
     (void)encoder;

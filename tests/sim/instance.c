@@ -150,6 +150,7 @@ static void host_changed(struct queue_host *host, struct queue *queue)
     queue_report(queue, &report);
 }
 
+/* cppcheck-suppress constParameter ; the table's type says so */
 static void host_drained(struct queue_host *host, struct queue *queue)
 {
     struct instance *instance = host->argument;
@@ -174,11 +175,10 @@ static void settle_settings(struct instance *instance)
 {
     struct simulation *simulation = instance->simulation;
     const struct scenario *scenario = &simulation->scenario;
-    static char sink[] = "default";
-    static char name[INSTANCES_MAX][8] = {"sink-0", "sink-1"};
-    instance->settings = (struct settings){.sink = sink,
+    static const char *const names[INSTANCES_MAX] = {"sink-0", "sink-1"};
+    instance->settings = (struct settings){.sink = (char *)(uintptr_t) "default",
                                            .prefix = (char *)(uintptr_t)scenario->prefix,
-                                           .instance = name[instance->number],
+                                           .instance = (char *)(uintptr_t)names[instance->number],
                                            .format = FORMAT_JSONL,
                                            .compression = scenario->compression,
                                            .layout = LAYOUT_MERGED,

@@ -85,7 +85,7 @@ static int64_t last_ts(const struct simulation *simulation, size_t queue)
 static bool everything_is_committed(struct simulation *simulation)
 {
     static const char *const keys[QUEUES_MAX] = {"s3:default:orders:committed", "s3:default:a%2Fb:committed"};
-    for (size_t queue = 0; queue < simulation->scenario.queue_count; queue++) {
+    for (size_t queue = 0; queue < simulation->scenario.queue_count && queue < QUEUES_MAX; queue++) {
         struct broker_us end = {INT64_MIN};
         const struct document_row *row = documents_find(&simulation->documents, keys[queue]);
         const cJSON *text = row != NULL ? cJSON_GetObjectItemCaseSensitive(row->value, "tEnd") : NULL;

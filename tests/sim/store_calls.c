@@ -105,8 +105,7 @@ static void part_arrive(struct store_call *call, struct bucket *bucket)
     struct bucket_upload *upload = bucket_upload(bucket, call->upload);
     call->found = upload != NULL;
     if (upload != NULL)
-        bucket_put_part(upload, call->number, (uint8_t *)memory_copy((const char *)call->bytes, call->size),
-                        call->size);
+        bucket_put_part(upload, call->number, call->bytes, call->size);
 }
 
 static void complete_arrive(struct store_call *call, struct simulation *simulation)
