@@ -18,7 +18,7 @@
 #include "tests/sim/instance.h"
 
 #define CHECK_EVERY   64
-#define FAILURES_TOLD 20
+#define FAILURES_TOLD 100
 #define EVENTS_MAX    3000000
 
 struct options {

@@ -177,6 +177,36 @@ START_TEST(what_is_shed_is_read_again)
 }
 END_TEST
 
+START_TEST(what_is_counted_is_never_shed)
+{
+    struct window_plan plan;
+    lanes_begin(&lanes, ALIGN_HOUR, 1000, 3600, 0);
+    window_start_earliest(lanes.engine);
+    struct lane *lane = lane_add(&lanes, "a");
+    struct lane *behind = lane_add(&lanes, "b");
+    for (int64_t i = 0; i < 40; i++)
+        lane_push(lane, TEN + i * SECOND_US);
+    for (int64_t i = 0; i < 3; i++)
+        lane_push(behind, TEN + (i + 10) * SECOND_US);
+    lanes_pass(&lanes, true, TEN + 100 * SECOND_US);
+    ck_assert(lanes_read(&lanes));
+    lanes.answer_max = 1;
+    ck_assert(lanes_read(&lanes));
+    ck_assert(!window_close(lanes.engine, false, &plan)); /* counts what lies below the tenth second */
+    while (window_shed(lanes.engine, 1)) {
+        /* all that may go */
+    }
+    ck_assert_uint_le(window_buffered_weight(lanes.engine), 12 * RECORD_WEIGHT);
+    plan = lanes_close(&lanes, true);
+    ck_assert_uint_eq(plan.records, 10);
+    window_plan_free(&plan);
+    lanes.answer_max = RECORDS_MAX;
+    lanes_pass(&lanes, true, TEN + 2 * HOUR_US);
+    ck_assert_uint_eq(close_all(), 33);
+    lanes_end(&lanes);
+}
+END_TEST
+
 START_TEST(a_spent_block_is_let_go)
 {
     struct budget budget = {.limit = 1u << 30};
@@ -217,6 +247,7 @@ int main(void)
     tcase_add_test(tests, a_hole_is_no_obstacle_to_a_seek);
     tcase_add_test(tests, retention_during_a_seek_moves_its_lower_end);
     tcase_add_loop_test(tests, what_is_shed_is_read_again, 1, 40);
+    tcase_add_test(tests, what_is_counted_is_never_shed);
     tcase_add_test(tests, a_spent_block_is_let_go);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -1,6 +1,6 @@
 /*
  * The window engine, step by step: what is lost, what is dropped, partitions that are created again or gone (spec 3.3, 3.4,
- * 3.8), a redo (3.5), and the positions of a checkpoint.
+ * 3.8).
  */
 #include <check.h>
 #include <stdlib.h>
@@ -409,158 +409,95 @@ START_TEST(one_that_is_gone_can_come_back)
 }
 END_TEST
 
-/* ---- a redo ---- */
-
-START_TEST(a_redo_takes_exactly_its_bounds_without_guard_or_target)
+START_TEST(a_page_that_names_a_life_that_is_over_is_a_node_that_lags)
 {
-    lanes_begin(&lanes, ALIGN_HOUR, 2, 1, 3600);
-    window_start_redo(lanes.engine, (struct broker_us){TEN + 2 * SECOND_US}, (struct broker_us){TEN + 8 * SECOND_US});
-    lane_of("a", 20);
-    lanes_pass(&lanes, true, TEN + 8 * SECOND_US - 1);
+    begin_earliest(ALIGN_HOUR);
+    struct lane *lane = lane_of("a", 4);
+    lane->has_id = true;
+    lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
     lanes_read_all(&lanes);
-    ck_assert(!lanes_can_close(&lanes));
-    lanes_pass(&lanes, false, TEN + 8 * SECOND_US);
-    struct window_plan plan = lanes_close(&lanes, false);
-    ck_assert_int_eq(plan.start.v, TEN + 2 * SECOND_US);
-    ck_assert_int_eq(plan.end.v, TEN + 8 * SECOND_US);
-    ck_assert_uint_eq(plan.records, 6);
-    window_plan_free(&plan);
-    ck_assert(!lanes_can_close(&lanes)); /* from here on the guard counts again */
-    lanes_end(&lanes);
-}
-END_TEST
-
-START_TEST(a_redo_of_which_nothing_is_left_closes_empty)
-{
-    lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
-    window_start_redo(lanes.engine, (struct broker_us){TEN}, (struct broker_us){TEN + 4 * SECOND_US});
-    struct lane *lane = lane_of("a", 8);
-    lane->log_start = 5;
-    lanes_pass(&lanes, true, TEN + HOUR_US);
+    struct lane old = *lane;
+    create_again(lane, 5, TEN + 20 * SECOND_US);
+    lanes_pass(&lanes, false, TEN + 30 * SECOND_US);
+    lanes_read_all(&lanes);
+    struct lane new = *lane;
+    *lane = old;
+    lanes_pass(&lanes, false, TEN + 15 * SECOND_US);
+    *lane = new;
+    lanes_pass(&lanes, false, TEN + HOUR_US);
     lanes_read_all(&lanes);
     struct window_plan plan = lanes_close(&lanes, false);
-    ck_assert_uint_eq(plan.records, 0);
+    ck_assert_uint_eq(plan.records, 4);
     ck_assert_uint_eq(plan.lost_count, 0);
     window_plan_free(&plan);
     plan = lanes_close(&lanes, false);
-    ck_assert_uint_eq(plan.records, 3);
+    ck_assert_uint_eq(plan.records, 5); /* once */
     window_plan_free(&plan);
     lanes_end(&lanes);
 }
 END_TEST
 
-/* ---- positions ---- */
-
-struct told {
-    char names[8];
-    int64_t positions[8];
-    bool ids[8];
-    size_t count;
-};
-
-static int tell(void *argument, struct name partition, int64_t position, const struct partition_id *id)
+START_TEST(what_was_read_of_a_new_life_before_it_was_known_comes_once)
 {
-    struct told *told = argument;
-    told->names[told->count] = partition.bytes[0];
-    told->positions[told->count] = position;
-    told->ids[told->count++] = id != NULL;
-    return 0;
-}
-
-START_TEST(a_checkpoint_names_the_first_record_that_the_next_window_reads)
-{
-    struct told told = {.count = 0};
-    lanes_begin(&lanes, ALIGN_HOUR, 4, 3600, 0);
-    window_start_earliest(lanes.engine);
-    lane_of("b", 10)->has_id = true;
-    lane_of("a", 2);
-    lanes_pass(&lanes, true, TEN + 100 * SECOND_US);
+    begin_earliest(ALIGN_HOUR);
+    struct lane *lane = lane_of("a", 4);
+    lane->has_id = true;
+    lanes.answer_max = 2;
+    lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
+    ck_assert(lanes_read(&lanes));
+    create_again(lane, 6, TEN + 20 * SECOND_US);
+    ck_assert(lanes_read(&lanes)); /* offsets 2 and 3, of the new life, which nothing has told of yet */
+    lanes_pass(&lanes, false, TEN + HOUR_US);
     lanes_read_all(&lanes);
     struct window_plan plan = lanes_close(&lanes, false);
-    ck_assert_int_eq(plan.end.v, TEN + 2 * SECOND_US);
-    ck_assert_int_eq(window_positions(lanes.engine, tell, &told), 0);
-    ck_assert_uint_eq(told.count, 2);
-    ck_assert(told.names[0] == 'a' && told.positions[0] == 2 && !told.ids[0]);
-    ck_assert(told.names[1] == 'b' && told.positions[1] == 2 && told.ids[1]);
+    ck_assert_uint_eq(plan.records, 2);
+    window_plan_free(&plan);
+    plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 6);
     window_plan_free(&plan);
     lanes_end(&lanes);
 }
 END_TEST
 
-START_TEST(a_range_that_waits_keeps_the_position_before_it)
+START_TEST(a_pass_of_a_node_that_lags_ends_no_partition)
 {
-    struct told told = {.count = 0};
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 5);
-    lanes_pass(&lanes, true, TEN + 20 * SECOND_US);
-    lane->log_start = 5;
+    lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
+    window_start_after(lanes.engine, (struct broker_us){TEN});
+    window_add_position(lanes.engine, (struct name){"a", 1}, 0, NULL);
+    struct lane *lane = lane_of("a", 4);
+    lane->has_id = true;
+    lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
+    lane->hidden = true; /* on a node that has not heard of it */
     lanes_read_all(&lanes);
-    window_positions(lanes.engine, tell, &told);
-    ck_assert_int_eq(told.positions[0], 0);
+    ck_assert(window_wants_full_pass(lanes.engine));
+    lanes_pass(&lanes, true, TEN - SECOND_US);
+    lane->hidden = false;
+    nothing_is_lost();
+    lanes_pass(&lanes, true, TEN + HOUR_US);
+    lanes_read_all(&lanes);
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 4);
+    ck_assert_uint_eq(plan.lost_count, 0);
+    window_plan_free(&plan);
     lanes_end(&lanes);
 }
 END_TEST
 
-START_TEST(partitions_that_are_sought_are_left_out)
+START_TEST(what_lies_before_the_start_is_no_broken_promise)
 {
-    struct told told = {.count = 0};
-    lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
+    lanes_begin(&lanes, ALIGN_NONE, 1000, 10, 0);
     window_start_after(lanes.engine, (struct broker_us){TEN + 5 * SECOND_US});
-    lane_of("a", 10);
-    lanes_pass(&lanes, true, TEN + 20 * SECOND_US);
-    window_positions(lanes.engine, tell, &told);
-    ck_assert_uint_eq(told.count, 0);
+    struct lane *lane = lane_of("a", 2); /* as a node that lags has it */
+    lane->ts[0] = lane->ts[1] = TEN - 10 * SECOND_US;
+    lanes_pass(&lanes, true, TEN + 6 * SECOND_US);
+    lane_push(lane, TEN + 4 * SECOND_US);
+    lane_push(lane, TEN + 30 * SECOND_US);
+    lanes_pass(&lanes, false, TEN + 60 * SECOND_US);
     lanes_read_all(&lanes);
-    window_positions(lanes.engine, tell, &told);
-    ck_assert_uint_eq(told.count, 1);
-    ck_assert_int_eq(told.positions[0], 5);
-    lanes_end(&lanes);
-}
-END_TEST
-
-START_TEST(a_checkpoint_counts_for_the_same_id_only)
-{
-    struct name name = {"a", 1};
-    struct partition_id id;
-    struct window_read read;
-    memset(id.bytes, 9, sizeof id.bytes);
-    lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
-    window_start_after(lanes.engine, (struct broker_us){TEN});
-    window_add_position(lanes.engine, name, 3, &id);
-    struct lane *lane = lane_of("a", 10);
-    lane->has_id = true;
-    lanes_pass(&lanes, true, TEN + 20 * SECOND_US);
-    ck_assert(window_next_read(lanes.engine, &read));
-    ck_assert_int_eq(read.offset, 0);
-    window_read_failed(lanes.engine, &read);
-    lanes_end(&lanes);
-
-    lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
-    window_start_after(lanes.engine, (struct broker_us){TEN});
-    window_add_position(lanes.engine, name, 3, &id);
-    lane = lane_of("a", 10);
-    lane->has_id = true;
-    lane->id = 9;
-    lanes_pass(&lanes, true, TEN + 20 * SECOND_US);
-    ck_assert(window_next_read(lanes.engine, &read));
-    ck_assert_int_eq(read.offset, 3);
-    window_read_failed(lanes.engine, &read);
-    lanes_end(&lanes);
-}
-END_TEST
-
-START_TEST(partitions_unnamed_for_two_enumerations_are_forgotten)
-{
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 1);
-    lanes_pass(&lanes, true, TEN + HOUR_US);
-    lanes_read_all(&lanes);
-    ck_assert(lanes_can_close(&lanes));
-    lane->hidden = true;
-    lanes_pass(&lanes, true, TEN + HOUR_US);
-    ck_assert_uint_eq(window_partition_count(lanes.engine), 1);
-    lanes_pass(&lanes, true, TEN + HOUR_US);
-    ck_assert_uint_eq(window_partition_count(lanes.engine), 0);
+    nothing_is_lost();
+    struct window_plan plan = lanes_close(&lanes, false);
+    ck_assert_uint_eq(plan.records, 1);
+    window_plan_free(&plan);
     lanes_end(&lanes);
 }
 END_TEST
@@ -584,13 +521,10 @@ int main(void)
     tcase_add_test(tests, with_equal_ids_a_lower_bound_is_a_node_that_lags);
     tcase_add_test(tests, a_partition_out_of_range_blocks_until_a_full_pass_has_not_named_it);
     tcase_add_test(tests, one_that_is_gone_can_come_back);
-    tcase_add_test(tests, a_redo_takes_exactly_its_bounds_without_guard_or_target);
-    tcase_add_test(tests, a_redo_of_which_nothing_is_left_closes_empty);
-    tcase_add_test(tests, a_checkpoint_names_the_first_record_that_the_next_window_reads);
-    tcase_add_test(tests, a_range_that_waits_keeps_the_position_before_it);
-    tcase_add_test(tests, partitions_that_are_sought_are_left_out);
-    tcase_add_test(tests, a_checkpoint_counts_for_the_same_id_only);
-    tcase_add_test(tests, partitions_unnamed_for_two_enumerations_are_forgotten);
+    tcase_add_test(tests, a_page_that_names_a_life_that_is_over_is_a_node_that_lags);
+    tcase_add_test(tests, what_was_read_of_a_new_life_before_it_was_known_comes_once);
+    tcase_add_test(tests, a_pass_of_a_node_that_lags_ends_no_partition);
+    tcase_add_test(tests, what_lies_before_the_start_is_no_broken_promise);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
