@@ -7,7 +7,7 @@
 
 #include "common/error.h"
 #include "common/lake/key.h"
-struct object_source; /* common/lake/object_source.h */
+#include "common/lake/object_source.h"
 
 /* The offsets of one partition that it holds, first to last. */
 struct described_span {

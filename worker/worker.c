@@ -19,6 +19,7 @@
 #include "common/memory.h"
 #include "common/reactor.h"
 #include "common/report.h"
+#include "worker/describe_thread.h"
 #include "worker/encode_thread.h"
 #include "worker/queue.h"
 #include "worker/services.h"
@@ -336,7 +337,8 @@ static int worker_open(struct worker *worker, struct error *error)
                                                  : each > 4 ? 4
                                                             : (int)each,
                                                  error);
-    if (worker->world.encoder == NULL)
+    worker->world.describer = describe_thread_create(worker->reactor, settings, error);
+    if (worker->world.encoder == NULL || worker->world.describer == NULL)
         return -1;
     worker->host = (struct queue_host){
         .world = &worker->world,
@@ -363,6 +365,7 @@ static void worker_close(struct worker *worker)
     discovery_destroy(worker->host.discovery);
     lease_calls_destroy(worker->host.leases);
     encode_thread_destroy(worker->world.encoder);
+    describe_thread_destroy(worker->world.describer);
     services_close(&worker->services);
     report_buffer_free(&worker->outgoing);
     report_buffer_free(&worker->incoming);
