@@ -223,9 +223,11 @@ void instance_start(struct simulation *simulation, size_t number, const char *pr
     instance->queen.operations = &sim_queen_operations;
     instance->store.operations = &sim_store_operations;
     instance->encoder.operations = &sim_encoder_operations;
+    instance->describer = (struct sim_describer){{&sim_describer_operations}, &instance->store};
     instance->world = (struct world){.queen = &instance->queen,
                                      .store = &instance->store,
                                      .encoder = &instance->encoder,
+                                     .describer = &instance->describer.base,
                                      .timers = &instance->timers,
                                      .budget = &instance->budget,
                                      .now = world_now,

@@ -10,11 +10,17 @@
 
 struct sim_call;
 
+struct sim_describer {
+    struct describer base;
+    struct object_store *store;
+};
+
 struct instance {
     struct world world;
     struct queen_api queen;
     struct object_store store;
     struct encoder encoder;
+    struct sim_describer describer;
     struct simulation *simulation;
     size_t number;
     struct settings settings;
@@ -87,6 +93,7 @@ void call_cancel(struct sim_call *call);
 extern const struct queen_api_operations sim_queen_operations;
 extern const struct object_store_operations sim_store_operations;
 extern const struct encoder_operations sim_encoder_operations;
+extern const struct describer_operations sim_describer_operations;
 
 static inline struct instance *instance_of_queen(struct queen_api *api)
 {
