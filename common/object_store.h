@@ -44,8 +44,8 @@ typedef void store_head_done(void *argument, const struct error *error, const st
 /* Whole object in memory: manifests and checkpoints. The bytes are the callee's to free(). */
 typedef void store_get_done(void *argument, const struct error *error, char *bytes, size_t size);
 /* One page, in key order; next: the token of the page after, NULL at the end. Valid during the callback. */
-typedef void store_list_done(void *argument, const struct error *error, const struct listed_object *objects, size_t count,
-                             const char *next);
+typedef void store_list_done(void *argument, const struct error *error, const struct listed_object *objects,
+                             size_t count, const char *next);
 typedef void store_created_done(void *argument, const struct error *error, const char *upload_id);
 typedef void store_part_done(void *argument, const struct error *error, const char *etag);
 

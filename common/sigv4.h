@@ -21,12 +21,12 @@ struct sigv4_query {
 
 struct sigv4_request {
     const char *method;
-    const char *path;             /* not yet encoded: "/bucket/key" */
+    const char *path; /* not yet encoded: "/bucket/key" */
     const struct sigv4_query *query;
     size_t query_count;
     const struct sigv4_header *headers; /* all are signed; must have host and x-amz-date */
     size_t header_count;
-    const char *payload_hash;     /* hex SHA-256 of the body, or UNSIGNED-PAYLOAD */
+    const char *payload_hash; /* hex SHA-256 of the body, or UNSIGNED-PAYLOAD */
 };
 
 struct sigv4_credentials {
