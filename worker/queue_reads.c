@@ -21,6 +21,7 @@
 #define PROBE_WEIGHT        16384
 #define HOLE_AGAIN_MS       3500 /* three times over at least 10 s (spec 3.8) */
 #define RATIO_PERCENT_FIRST 400
+#define ENCODE_SHARE        4 /* of the budget may be kept free for writing a window */
 
 /* ---- partitions held back for a while ---- */
 
@@ -290,6 +291,19 @@ static bool call_alone(struct queue *queue)
     return true;
 }
 
+/* What writing a window will need beside it. It is kept free while none is written: the encoder takes what it needs at
+ * once, and where blocks had filled the budget by then, the parts would stand on top of it. */
+static uint64_t encode_room(const struct queue *queue)
+{
+    const struct settings *settings = queue->host->settings;
+    struct window_shape shape = {settings->format, settings->compression, settings->layout, settings->align};
+    if (queue->commit.step != COMMIT_IDLE)
+        return 0; /* taken already */
+    uint64_t need = encode_memory(&shape, (uint64_t)settings->target_bytes, queue->host->multipart_threshold);
+    uint64_t most = queue->world->budget->limit / ENCODE_SHARE;
+    return need < most ? need : most;
+}
+
 /* Sends one call if there is something to read and room for it. Reading ahead takes what is free, down to half of the
  * budget, and pushes nothing out: what it read would push out what others read, round and round, and no window would be
  * any nearer. */
@@ -304,7 +318,8 @@ static bool call_try(struct queue *queue)
     if (call == NULL)
         return false;
     uint64_t reserve = call_reserve(queue, call);
-    if (budget_take(queue->world->budget, reserve)) {
+    if (reserve + encode_room(queue) <= budget_room(queue->world->budget) &&
+        budget_take(queue->world->budget, reserve)) {
         call_send(queue, call, reserve);
         return true;
     }
