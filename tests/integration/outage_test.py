@@ -1,5 +1,5 @@
-"""The broker or the bucket away, slow, broken or busy: the sink lags, costs next to nothing meanwhile, and catches up to
-exactly the log."""
+"""The broker or the bucket away, slow, broken or busy: the sink lags, costs next to nothing meanwhile, and catches up
+to exactly the log."""
 import signal
 import time
 import unittest

@@ -1,5 +1,5 @@
-"""The whole way into a real gateway that checks signatures: path style and virtual-host addressing, parts, TLS, and what
-is wrong with keys, bucket or region at boot."""
+"""The whole way into a real gateway that checks signatures: path style and virtual-host addressing, parts, TLS, and
+what is wrong with keys, endpoint or region at boot."""
 import http.server
 import pathlib
 import re
