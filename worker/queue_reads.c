@@ -213,18 +213,17 @@ static void call_add(struct queue *queue, struct read_call *call, size_t *capaci
 static struct read_call *call_gather(struct queue *queue, uint64_t weight_limit)
 {
     struct window_read read;
-    struct read_call *call = NULL;
     size_t capacity = 0;
-    while ((call == NULL || (call->weight < weight_limit && call->count < QUEEN_FETCH_ENTRIES_MAX)) &&
-           window_next_read(queue->engine, &read)) {
-        if (call == NULL) {
-            call = memory_new(1, sizeof *call);
-            call->queue = queue;
-        }
+    if (!window_next_read(queue->engine, &read))
+        return NULL;
+    struct read_call *call = memory_new(1, sizeof *call);
+    call->queue = queue;
+    do {
         call_add(queue, call, &capacity, &read, weight_limit);
         if (read.probe && call->count >= PROBES_MAX)
             break;
-    }
+    } while (call->weight < weight_limit && call->count < QUEEN_FETCH_ENTRIES_MAX &&
+             window_next_read(queue->engine, &read));
     return call;
 }
 

@@ -34,7 +34,7 @@ struct manifest {
     char *sink;
     char *queue;
     struct window_bounds bounds;
-    struct window_shape shape; /* align isn't part of the document: left as it was */
+    struct window_shape shape; /* align isn't part of the document: 0 */
     struct manifest_object *objects;
     size_t object_count;
     uint64_t records;

@@ -365,7 +365,6 @@ static bool read_manifest(struct reader *reader, struct json_text text)
 
 int manifest_parse(const char *text, size_t size, struct manifest *manifest, struct error *error)
 {
-    enum setting_align align = manifest->shape.align;
     struct reader reader = {.manifest = manifest};
     char *copy = memory_copy(text, size);
     const char *end = copy + size;
@@ -374,7 +373,6 @@ int manifest_parse(const char *text, size_t size, struct manifest *manifest, str
     int code = 0;
 
     memset(manifest, 0, sizeof *manifest);
-    manifest->shape.align = align;
     const char *after = json_scan_value(&reader.scan, start, end, &value);
     if (after == NULL || json_skip_blank(after, end) != end) {
         code = error_set(error, QS_ERROR_BODY, "not a manifest: not one JSON value");
@@ -383,7 +381,6 @@ int manifest_parse(const char *text, size_t size, struct manifest *manifest, str
     }
     if (code != 0) {
         manifest_free(manifest);
-        manifest->shape.align = align;
     }
     free(reader.scan.bits);
     free(copy);

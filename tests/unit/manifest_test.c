@@ -38,14 +38,13 @@ static void expect_same(const char *text, size_t size)
 
 START_TEST(the_example_of_the_specification)
 {
-    struct manifest manifest = {.shape.align = ALIGN_DAY};
+    struct manifest manifest;
 
     expect_same(example, strlen(example));
     ck_assert_int_eq(manifest_parse(example, strlen(example), &manifest, NULL), 0);
     ck_assert_str_eq(manifest.sink, "default");
     ck_assert_str_eq(manifest.queue, "orders");
     ck_assert_int_eq(manifest.bounds.k, 1842);
-    ck_assert_int_eq(manifest.shape.align, ALIGN_DAY);
     ck_assert_uint_eq(manifest.objects[0].sha256[31], 0xff);
     ck_assert_uint_eq(manifest.lost_count, 2);
     ck_assert_uint_eq(manifest.lost[0].partition_size, 9);
@@ -155,13 +154,12 @@ START_TEST(what_is_no_manifest_is_refused)
     };
 
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
-        struct manifest manifest = {.shape.align = ALIGN_NONE};
+        struct manifest manifest;
         struct error error;
         char *text = replaced(edits[i][0], edits[i][1]);
         ck_assert_msg(manifest_parse(text, strlen(text), &manifest, &error) == QS_ERROR_BODY, "%s", text);
         ck_assert_msg(strstr(error.message, edits[i][2]) != NULL, "%s does not tell of %s", error.message, edits[i][2]);
         ck_assert_ptr_null(manifest.objects);
-        ck_assert_int_eq(manifest.shape.align, ALIGN_NONE);
         free(text);
     }
 }
