@@ -176,12 +176,20 @@ static void report_due(void *argument)
 
 /* ---- what queues ask of their host ---- */
 
+static struct worker_seat *seat_of(struct worker *worker, const struct queue *queue)
+{
+    for (size_t i = 0; i < worker->seat_count; i++)
+        if (worker->seats[i].queue == queue)
+            return &worker->seats[i];
+    return NULL;
+}
+
 static void host_changed(struct queue_host *host, struct queue *queue)
 {
     struct worker *worker = worker_of(host);
-    for (size_t i = 0; i < worker->seat_count; i++)
-        if (worker->seats[i].queue == queue)
-            worker->seats[i].dirty = true;
+    struct worker_seat *seat = seat_of(worker, queue);
+    if (seat != NULL)
+        seat->dirty = true;
     if (!timer_is_set(&worker->soon_timer))
         timer_set(worker->world.timers, &worker->soon_timer, world_now(&worker->world), report_soon, worker);
 }
@@ -205,9 +213,9 @@ static void host_committed(struct queue_host *host, uint64_t records, uint64_t b
 static void host_drained(struct queue_host *host, struct queue *queue)
 {
     struct worker *worker = worker_of(host);
-    for (size_t i = 0; i < worker->seat_count; i++)
-        if (worker->seats[i].queue == queue)
-            worker->seats[i].drained = true;
+    struct worker_seat *seat = seat_of(worker, queue);
+    if (seat != NULL)
+        seat->drained = true;
 }
 
 /* The queue that holds the most closes its window early, or gives back what has the highest ts (spec 3.3, 3.7). */
