@@ -125,6 +125,7 @@ void window_drop_from(struct window_engine *engine, struct partition *partition,
         if (keep > 0)
             break;
     }
+    spread_rebuild(engine); /* what is gone would make the buffer look full, and nothing would be read any more */
     partition_place(engine, partition);
 }
 

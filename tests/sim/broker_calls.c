@@ -71,7 +71,8 @@ static struct log_partition *partition_find(struct log_queue *queue, struct name
 
 /* ---- fetch ---- */
 
-/* A node never shows an older life than one that was shown: without an id in the answer nobody could tell. */
+/* No fetch shows an older life than one that a page or an answer showed: an answer has no id, so nobody could tell them
+ * apart. A broker that doesn't keep to it costs records of the new life, whatever a sink does. */
 static struct log_life *life_shown(struct log_partition *partition, const struct log_view *view, int64_t now)
 {
     struct log_life *life = log_life_at(partition, view->at);
@@ -399,6 +400,9 @@ static void page_fill(struct simulation *simulation, const struct changed_reques
                                                 .last_write_at = {listings[i].last_write},
                                                 .has_id = simulation->log.second};
         memcpy(partition->id.bytes, listings[i].life->id, sizeof partition->id.bytes);
+        size_t life = (size_t)(listings[i].life - listings[i].partition->lives) + 1;
+        if (life > listings[i].partition->shown)
+            listings[i].partition->shown = life;
         if (filled == limit)
             entry->next = cursor_of(simulation, asked, &listings[i]);
         SIM_TRACE(simulation, "  page names %s: last %lld start %lld", partition->name.bytes,
