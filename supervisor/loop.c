@@ -350,6 +350,16 @@ static bool route(void *argument, const char *path, struct listener_answer *answ
 
 /* ---- begin and end ---- */
 
+void supervisor_hold_signals(void)
+{
+    sigset_t stop;
+
+    (void)sigemptyset(&stop);
+    (void)sigaddset(&stop, SIGTERM);
+    (void)sigaddset(&stop, SIGINT);
+    (void)sigprocmask(SIG_BLOCK, &stop, NULL);
+}
+
 static int open_signals(void)
 {
     static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD};

@@ -83,6 +83,7 @@ static int run(int argc, char **argv)
         (void)fprintf(stderr, "queen-s3: unexpected argument %s; see queen-s3 help\n", argv[2]);
         return COMMAND_CONFIGURATION;
     }
+    supervisor_hold_signals();
     environment_init(argc, argv);
     environment_set_title("queen-s3: supervisor");
     return run_sink();
