@@ -29,7 +29,8 @@ static bool take_record(struct describing *describing, const struct lake_record 
     if (order < 0 || (order == 0 && record->offset <= last->last) || record->ts.v < describing->bounds->start.v ||
         record->ts.v >= describing->bounds->end.v)
         return false;
-    if (order == 0) {
+    description->partitions += order != 0;
+    if (order == 0 && record->offset == last->last + 1) {
         last->last = record->offset;
     } else {
         description->spans = memory_grow(description->spans, &describing->capacity, description->span_count + 1,

@@ -9,7 +9,7 @@
 #include "common/lake/key.h"
 #include "common/lake/object_source.h"
 
-/* The offsets of one partition that it holds, first to last. */
+/* Offsets of one partition that it holds, first to last without a hole. */
 struct described_span {
     struct name partition;
     int64_t first;
@@ -22,7 +22,8 @@ struct object_description {
     uint8_t sha256[32];
     struct broker_us min_ts;
     struct broker_us max_ts;
-    struct described_span *spans; /* in the object's order, one a partition */
+    uint64_t partitions;
+    struct described_span *spans; /* in the object's order, one or more a partition */
     size_t span_count;
 };
 

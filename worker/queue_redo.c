@@ -84,19 +84,22 @@ static uint64_t run_records(const struct run *run)
     return records;
 }
 
-/* What the plan has of a partition that an object holds; false where the object lacks some of it. */
+static const struct described_span *last_span(const struct object_description *description)
+{
+    return &description->spans[description->span_count - 1];
+}
+
+/* What the plan has of the partition that an object holds; false where the object lacks some of it. */
 static bool covers_run(const struct object_description *description, const struct run *run)
 {
-    const struct described_span *span = &description->spans[0];
     int64_t first = run->extents[0].block->records[run->extents[0].first].offset;
-    return same_name(span->partition, run->partition) && span->first <= first && span->last >= run_last(run) &&
+    return description->spans[0].first <= first && last_span(description)->last >= run_last(run) &&
            description->records >= run_records(run);
 }
 
 static bool covers_surveyed(const struct object_description *description, const struct surveyed_run *run)
 {
-    const struct described_span *span = &description->spans[0];
-    return same_name(span->partition, run->partition) && span->first <= run->first && span->last >= run->end - 1 &&
+    return description->spans[0].first <= run->first && last_span(description)->last >= run->end - 1 &&
            description->records >= run->records;
 }
 
@@ -134,7 +137,7 @@ static void keep(struct queue *queue, const char *key, const struct object_descr
     kept->object.bytes = description->bytes;
     kept->object.records = description->records;
     memcpy(kept->object.sha256, description->sha256, sizeof kept->object.sha256);
-    kept->partitions = description->span_count;
+    kept->partitions = description->partitions;
     kept->min_ts = description->min_ts;
     kept->max_ts = description->max_ts;
     if (commit->shape.layout == LAYOUT_PER_PARTITION) {
@@ -143,7 +146,7 @@ static void keep(struct queue *queue, const char *key, const struct object_descr
         kept->object.partition = memory_copy(span->partition.bytes, span->partition.size);
         kept->object.partition_size = span->partition.size;
         kept->object.first_offset = span->first;
-        kept->object.last_offset = span->last;
+        kept->object.last_offset = last_span(description)->last;
     }
     window_plan_return_lost(queue->engine, &commit->plan);
     for (size_t i = 0; i < description->span_count; i++)
@@ -162,7 +165,7 @@ static void take_description(struct queue *queue, const char *key, const struct 
         plan->run_count = 0;
         plan->surveyed_count = 0;
         keep(queue, key, description);
-    } else if (description->span_count == 1 && plan_leave_out(plan, description)) {
+    } else if (description->partitions == 1 && plan_leave_out(plan, description)) {
         keep(queue, key, description);
     }
 }
