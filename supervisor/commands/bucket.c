@@ -106,6 +106,8 @@ static int64_t retry_after(int tries, const struct error *error)
 struct listing {
     struct bucket *bucket;
     const char *prefix;
+    bucket_keep *keep;
+    void *argument;
     struct bucket_keys *keys;
     char *next;
     int tries;
@@ -131,6 +133,9 @@ static void page_done(void *argument, const struct error *error, const struct li
     listing->error = *error;
     listing->tries = 0;
     for (size_t i = 0; i < count && error->code == QS_OK; i++) {
+        if (listing->keep != NULL && !listing->keep(listing->argument, objects[i].key)) {
+            continue;
+        }
         keys->keys = memory_grow(keys->keys, &keys->capacity, keys->count + 1, sizeof *keys->keys);
         keys->keys[keys->count++] = memory_copy(objects[i].key, strlen(objects[i].key));
     }
@@ -153,9 +158,10 @@ static void list_page(void *argument)
     store->operations->list(store, listing->prefix, listing->next, page_done, listing);
 }
 
-int bucket_list(struct bucket *bucket, const char *prefix, struct bucket_keys *keys, struct error *error)
+int bucket_list(struct bucket *bucket, const char *prefix, bucket_keep *keep, void *argument, struct bucket_keys *keys,
+                struct error *error)
 {
-    struct listing listing = {.bucket = bucket, .prefix = prefix, .keys = keys};
+    struct listing listing = {.bucket = bucket, .prefix = prefix, .keep = keep, .argument = argument, .keys = keys};
 
     list_page(&listing);
     while (!listing.done) {

@@ -30,13 +30,16 @@ void bucket_close(struct bucket *bucket);
 /* One turn of the loop, waiting for whatever comes next. */
 void bucket_turn(struct bucket *bucket);
 
-/* All keys that begin so, in key order. keys: to be zeroed before, bucket_keys_free() after. */
+/* All keys that begin so, in key order; with `keep` only those for which it says true (called from the loop, so it asks
+ * for nothing itself). keys: to be zeroed before, bucket_keys_free() after. */
 struct bucket_keys {
     char **keys;
     size_t count;
     size_t capacity;
 };
-int bucket_list(struct bucket *bucket, const char *prefix, struct bucket_keys *keys, struct error *error);
+typedef bool bucket_keep(void *argument, const char *key);
+int bucket_list(struct bucket *bucket, const char *prefix, bucket_keep *keep, void *argument, struct bucket_keys *keys,
+                struct error *error);
 void bucket_keys_free(struct bucket_keys *keys);
 
 /* Asks for many objects, at most BUCKET_UNDER_WAY at a time, and gives the answers in order. */

@@ -10,6 +10,7 @@
 extern const struct command command_run;
 extern const struct command command_windows;
 extern const struct command command_cat;
+extern const struct command command_verify;
 extern const struct command command_ddl;
 extern const struct command command_policy;
 

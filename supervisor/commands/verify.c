@@ -1,0 +1,121 @@
+/*
+ * `queen-s3 verify QUEUE...`: proves a lake, or says what doesn't hold (spec 4.4). What is proved stands in proof.h.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervisor/commands/arguments.h"
+#include "supervisor/commands/commands.h"
+#include "supervisor/commands/output.h"
+#include "supervisor/commands/progress.h"
+#include "supervisor/commands/proof.h"
+
+static int look_at_window(struct proof *proof, const struct manifest *manifest)
+{
+    int code = proof->deep ? proof_records(proof, manifest) : proof_objects(proof, manifest);
+
+    return code != 0 || output_closed() ? 1 : 0;
+}
+
+static void print_verdict(const struct proof *proof)
+{
+    char start[CLOCK_TEXT_SIZE];
+    char end[CLOCK_TEXT_SIZE];
+
+    clock_format_broker(proof->start, start);
+    clock_format_broker(proof->end, end);
+    if (proof->faults > 0) {
+        output_format("%s: %" PRIu64 " %s in %" PRIu64 " windows\n", proof->queue, proof->faults,
+                      proof->faults == 1 ? "fault" : "faults", proof->windows);
+        return;
+    }
+    output_format("%s: %s: %" PRIu64 " windows, %" PRId64 " to %" PRId64 ", from %s to %s, %" PRIu64
+                  " records in %" PRIu64 " objects of %" PRIu64 " bytes, %" PRIu64 " lost\n",
+                  proof->queue, proof->deep ? "holds, every record of it" : "holds", proof->windows, proof->first_k,
+                  proof->last_k, start, end, proof->records, proof->objects, proof->bytes, proof->lost);
+}
+
+static int verify_queue(struct bucket *bucket, const char *queue, bool deep)
+{
+    struct proof proof;
+
+    proof_begin(&proof, bucket, queue, deep);
+    int code = proof_manifests(&proof, look_at_window);
+    if (code == 0) {
+        code = proof_objects_end(&proof);
+    }
+    if (code == 0) {
+        code = proof_strays(&proof);
+    }
+    progress_clear();
+    if (code != 0 && proof.failure.code != QS_OK) {
+        code = command_fail(COMMAND_UNREACHABLE, "%s: %s", queue, proof.failure.message);
+    } else if (code == 0) {
+        if (proof.windows == 0) {
+            proof_fault(&proof, queue, "there is no window in bucket %s: expected one", bucket->settings.bucket);
+        }
+        print_verdict(&proof);
+        code = proof.faults > 0 ? COMMAND_FAULT : EXIT_SUCCESS;
+    }
+    proof_end(&proof);
+    return code;
+}
+
+static int verify_all(const struct arguments *arguments, bool deep)
+{
+    struct bucket bucket;
+    struct error error;
+    int code = bucket_open(&bucket, &error);
+
+    if (code != 0) {
+        return command_fail(code, "%s", error.message);
+    }
+    for (size_t i = 0; i < arguments->word_count && code != COMMAND_UNREACHABLE && !output_closed(); i++) {
+        int one = verify_queue(&bucket, arguments->words[i], deep);
+        code = one > code ? one : code;
+    }
+    bucket_close(&bucket);
+    return code;
+}
+
+static int run_verify(int argc, char **argv)
+{
+    bool deep = false;
+    const struct argument_option options[] = {{"--deep", NULL, &deep}};
+    struct arguments arguments = {.options = options, .option_count = 1, .least = 1, .most = (size_t)argc};
+    struct error error;
+    int code = 0;
+
+    output_begin();
+    if (arguments_parse(&arguments, argc, argv, &error) != 0) {
+        return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
+    }
+    for (size_t i = 0; i < arguments.word_count && code == 0; i++) {
+        code = arguments_queue(arguments.words[i], &error);
+    }
+    code = code != 0 ? command_fail(COMMAND_CONFIGURATION, "%s", error.message) : verify_all(&arguments, deep);
+    free(arguments.words);
+    return output_end(code);
+}
+
+const struct command command_verify = {
+    .name = "verify",
+    .arguments = "QUEUE... [--deep]",
+    .summary = "prove that the lake of a queue is whole",
+    .help =
+        "From the bucket alone: that the manifests have no hole in k, windows tile without overlap and keep to the\n"
+        "alignment, sums add up, every object is there with its size, and nothing lies among them that no manifest\n"
+        "names.\n"
+        "\n"
+        "--deep   reads every object too: its sha256, the form of each record, their number, order and bounds, no\n"
+        "         record twice, first and last ts, partitions, and in per-partition layout the offsets\n"
+        "\n"
+        "Each fault is a line `fault: object or manifest: what was found: expected what`, each range that was lost\n"
+        "to retention a line `lost: …`; the last line of a queue is the verdict. Progress is shown on a terminal.\n"
+        "\n"
+        "Needs the settings that name the bucket, and its keys; no broker. QUEEN_S3_ALIGN=none says that windows\n"
+        "needn't keep to the hour. Exit code 0 where all of it holds, 1 where something doesn't, 2 for arguments\n"
+        "and settings, 3 where the bucket can't be reached.\n",
+    .run = run_verify,
+};
