@@ -91,6 +91,11 @@ class BootTest(mirror.MirrorTest):
         return {'QUEEN_URL': broker.url if broker else 'http://127.0.0.1:9', 'QUEEN_S3_QUEUES': self.queue,
                 **mirror.QUICK, **file_lake(self.folder), 'QUEEN_S3_LISTEN': f'127.0.0.1:{free_port()}', **changes}
 
+    def broker_with_token(self, *arguments) -> DevBroker:
+        broker = DevBroker(self.folder, '--queue', self.queue, '--safe-lag-ms', 100, '--token', TOKEN, *arguments)
+        self.addCleanup(broker.stop)
+        return broker
+
     def ends(self, code: int, environment: dict, *parts: str, deadline: float = 10) -> str:
         """It ends by itself with that code, and one line has all the parts."""
         result = command(environment, deadline=deadline)
@@ -120,7 +125,7 @@ class BootTest(mirror.MirrorTest):
         self.assertEqual(sink.terminate(), 0)
 
     def test_boot_line(self):
-        broker = self.broker('--token', TOKEN)
+        broker = self.broker_with_token()
         listen = f'127.0.0.1:{free_port()}'
         sink = Sink(self.folder, self.environment(
             broker, QUEEN_S3_QUEUES=' orders , clicks', QUEEN_TOKEN=TOKEN, QUEEN_S3_LISTEN=listen,
@@ -162,7 +167,7 @@ class BootTest(mirror.MirrorTest):
         self.ends(3, self.environment(broker, QUEEN_S3_QUEUES='*'), 'QUEEN_S3_QUEUES', 'read', '403')
 
     def test_wrong_token(self):
-        broker = self.broker('--token', TOKEN)
+        broker = self.broker_with_token()
         for token in (None, 'wrong-one'):
             text = self.ends(3, self.environment(broker, QUEEN_TOKEN=token), 'QUEEN_TOKEN', 'scope', '401')
             self.assertNotIn('wrong-one', text)
@@ -276,7 +281,7 @@ class BootTest(mirror.MirrorTest):
         """At debug, through refusals of broker and bucket, in the log, /metrics, /healthz, ps and a lake's objects."""
         with Gateway(self.folder) as s3:
             lake_folder = s3.make_bucket('lake')
-            broker = self.broker('--rate', 1000, '--token', TOKEN)
+            broker = self.broker_with_token('--rate', 1000)
             for log_format in ('human', 'json'):
                 sink = self.sink(broker, **s3.sink_environment('lake'), QUEEN_TOKEN=TOKEN, QUEEN_S3_LOG_LEVEL='debug',
                                  QUEEN_S3_LOG_FORMAT=log_format, **BROKER_SECRETS)
