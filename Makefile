@@ -103,7 +103,7 @@ all: ## build build/queen-s3 and the development broker build/tests/devbroker
 
 programs: $(LIBS) $(PROGRAM) $(DEVBROKER)
 unit-programs: programs $(UNIT) $(SIMULATE) $(TOOLS)
-bench-programs: programs $(BENCH)
+bench-programs: programs $(BENCH) $(TOOLS)
 fuzz-programs: $(FUZZ)
 
 test: ## unit tests, simulator, integration tests against real processes
