@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import subprocess
@@ -242,6 +243,39 @@ class ReadTest(Lakes):
         wrong = {**environment, 'QUEEN_S3_SECRET_KEY': 'wrong'}
         for name in 'windows', 'cat', 'verify':
             self.run_command(wrong, name, 'orders', code=3)
+
+
+class LargeTest(mirror.MirrorTest, CommandTest):
+    """Objects of many blocks, which are read a few at a time."""
+
+    def test_large_objects(self):
+        broker = self.broker(safe_lag_ms=0)
+        chance = random.Random(1)
+        for i in range(40):
+            broker.push([{'queue': 'orders', 'partition': f'p-{i % 3}', 'transactionId': f't-{i}',
+                          'payload': {'random': chance.randbytes(260_000 + i).hex()}}])
+        log = broker.log('orders')
+        for form in 'none', 'zstd', 'parquet':
+            with self.subTest(form):
+                environment = {**file_lake(self.folder), 'QUEEN_S3_PREFIX': form, **FORMS[form]}
+                sink = self.sink(broker, form, QUEEN_S3_MAX_WINDOW_MS='86400000', QUEEN_S3_SINK=form, **environment)
+                broker.control('clock', addUs=3_600_000_000)
+                sink.wait_records(len(log))
+                self.assertEqual(sink.terminate(), 0)
+                said = self.run_command(environment, 'cat', 'orders').encode()
+                self.assertEqual(said.split(b'\n')[:-1], lines_of(by_name(log)))
+                self.assertIn('holds, every record', self.run_command(environment, 'verify', '--deep', 'orders'))
+                key = next((self.folder / 'lake' / form).rglob('w-*'))
+                self.assertGreater(key.stat().st_size, 8 << 20)
+                self.assertEqual(len(self.run_command(environment, 'cat', 'orders', '--partition', 'p-2').splitlines()),
+                                 13)
+                with open(key, 'r+b') as file:
+                    file.seek(7 << 20)
+                    byte = file.read(1)
+                    file.seek(7 << 20)
+                    file.write(bytes([byte[0] ^ 4]))
+                said = self.run_command(environment, 'verify', '--deep', 'orders', code=1)
+                self.assertRegex(said, rf'{key.name}: sha256')
 
 
 class OriginalTest(CommandTest):
