@@ -16,6 +16,7 @@
 #define DRAIN_WEIGHT  1048576  /* a stop finishes a window that holds so much … */
 #define DRAIN_OPEN_US 10000000 /* … or that has been open so long and holds anything (spec 3.10) */
 #define SHED_BYTES    16777216
+#define SHED_SHARE    8 /* and at most this part of the budget: what is dropped has to be read again */
 
 struct queue *queue_create(struct queue_host *host, const char *name, uint32_t number, bool from_log_start)
 {
@@ -279,7 +280,8 @@ bool queue_give_memory(struct queue *queue)
         commit_begin(queue);
         return true;
     }
-    if (!window_shed(queue->engine, SHED_BYTES))
+    size_t share = queue->world->budget->limit / SHED_SHARE;
+    if (!window_shed(queue->engine, share < SHED_BYTES ? share : SHED_BYTES))
         return false;
     window_compact(queue->engine);
     return true;

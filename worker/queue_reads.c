@@ -324,12 +324,12 @@ static bool call_try(struct queue *queue)
     }
     queue->wants_room = true;
     call_give_back(queue, call); /* before anything that may end the engine */
-    if (ahead)
-        return false; /* what is held back decides */
+    if (ahead || queue->read_count > 0)
+        return false; /* what is held back decides, or what is under way: it gives back what it reserved too much */
     size_t room = budget_room(queue->world->budget);
     if (queue->host->relieve(queue->host, queue)) /* what is free at once is used at once: nobody is poked for it */
         return queue->engine != NULL && budget_room(queue->world->budget) > room;
-    return queue->read_count == 0 && call_alone(queue); /* else what is under way decides */
+    return call_alone(queue);
 }
 
 void reads_step(struct queue *queue)
