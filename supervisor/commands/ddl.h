@@ -6,16 +6,16 @@
  * conditions hold. `{{name quoting}}` in a line becomes the value of that name, quoted.
  *
  *   conditions  s3 file, jsonl parquet, zstd gzip none snappy, hour (the keys have hour=) day, path-style virtual-host,
- *               amazon, custom (an endpoint that isn't Amazon's), http, wildcard (the path has bytes that globs take for more)
+ *               amazon, custom (an endpoint that isn't Amazon's), http, wildcard (the path has bytes that globs take
+ *               for more)
  *   names       queue; what (a description in words); key (the queue's folder in the bucket, prefix/queue=…); folder
  *               (s3://bucket/key, or the folder of file:); path (the same without s3://); objects (all its objects, a
- *               pattern below the folder); file-url (file:///…); s3-url (s3://bucket/key whatever
- *               the endpoint); s3a-url; url-objects (http(s)://…, as a URL is spelled);
- *               extension; compression; endpoint; host (the endpoint without its scheme); bucket-host (the endpoint
- *               with the bucket in its host); bucket; region
- *   quoting     sql ('…', a quote doubled), escape (the same and a backslash doubled), id ("…"), tick (`…`),
- *               id-escape ("…" with backslashes doubled), python ("…"), sql-part, escape-part (inside of '…'), name
- *               (a–z, 0–9 and _), raw
+ *               pattern below the folder); polars-objects (the same as Polars wants it); file-url (file:///…); s3-url
+ *               (s3://bucket/key whatever the endpoint); s3a-url; url-objects (http(s)://…, as a URL is spelled); url
+ *               (the folder of these); extension; compression; endpoint; host (the endpoint without its scheme);
+ *               bucket-host (the endpoint with the bucket in its host); bucket; region
+ *   quoting     sql ('…', a quote doubled), escape (a quote and a backslash escaped), id ("…"), tick (`…`), id-escape,
+ *               python ("…" escaped), sql-part, escape-part (inside of '…'), name (a–z, 0–9 and _), raw
  */
 #ifndef SUPERVISOR_COMMANDS_DDL_H
 #define SUPERVISOR_COMMANDS_DDL_H

@@ -156,6 +156,21 @@ static char *objects_of(const struct filling *filling)
     return objects;
 }
 
+/* Polars encodes a listing's prefix once too often, and then finds nothing below a `%`; a set of one character ends the
+ * prefix before it. */
+static char *polars_objects_of(const struct filling *filling)
+{
+    char *objects = objects_of(filling);
+    struct byte_buffer out = {0};
+
+    for (const char *at = objects; *at != '\0'; at++) {
+        bool odd = *at == '%' && filling->settings->file_root == NULL;
+        byte_buffer_add(&out, odd ? "[%]" : at, odd ? 3 : 1);
+    }
+    free(objects);
+    return byte_buffer_take(&out);
+}
+
 static char *file_url_of(const struct filling *filling)
 {
     char *path = path_of(filling);
@@ -238,9 +253,11 @@ static char *value_of(const struct filling *filling, const char *name, size_t si
     static const struct {
         const char *name;
         char *(*make)(const struct filling *filling);
-    } made[] = {{"what", describe},          {"key", key_of},         {"path", path_of},
-                {"folder", folder_of},       {"objects", objects_of}, {"file-url", file_url_of},
-                {"s3-url", s3_url_of},       {"s3a-url", s3a_url_of}, {"url-objects", url_objects_of},
+    } made[] = {{"what", describe},          {"key", key_of},
+                {"path", path_of},           {"folder", folder_of},
+                {"objects", objects_of},     {"polars-objects", polars_objects_of},
+                {"file-url", file_url_of},   {"s3-url", s3_url_of},
+                {"s3a-url", s3a_url_of},     {"url-objects", url_objects_of},
                 {"bucket-host", bucket_host}};
     const struct settings *settings = filling->settings;
     const struct {
