@@ -92,6 +92,22 @@ static void note_degraded(struct queue *queue, bool degraded)
     queue->told_degraded = degraded;
 }
 
+/* What was read of a queue that is deleted can't be read again: it is written before the queue is given up. */
+static void queue_gone(struct pass_slot *slot, struct broker_us safe_time)
+{
+    struct queue *queue = slot->queue;
+    slot_drop(queue, slot);
+    if (queue->commit.step == COMMIT_IDLE && !window_holds_records(queue->engine)) {
+        queue_stop(queue, "the broker has no queue of this name (for this tenant)");
+        return;
+    }
+    log_limited(&queue->other_limit, queue->world->now(queue->world), LOG_WARN, queue->name,
+                "the broker has no queue of this name any more: what was read of it is written");
+    window_queue_gone(queue->engine, safe_time);
+    queue->force_close = true;
+    queue_step(queue);
+}
+
 static void pass_page(void *argument, const struct error *error, struct broker_us safe_time, bool degraded,
                       const struct changed_entry *entry)
 {
@@ -102,7 +118,7 @@ static void pass_page(void *argument, const struct error *error, struct broker_u
         return;
     }
     if (entry->status == CHANGED_UNKNOWN_QUEUE) {
-        queue_stop(queue, "the broker has no queue of this name (for this tenant)");
+        queue_gone(slot, safe_time);
         return;
     }
     if (entry->status != CHANGED_OK) {

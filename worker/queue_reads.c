@@ -158,24 +158,19 @@ static void call_failed(struct queue *queue, struct read_call *call, const struc
 
 static void call_answered(struct queue *queue, struct read_call *call, const struct fetch_answer *answer)
 {
-    bool unknown_queue = false;
     queue->fetch_ok++;
     queue->read_retry.failures = 0;
     queue->short_of_room = 0;
     learn(queue, call, answer);
     for (size_t i = 0; i < call->count; i++) {
         struct window_read *read = &call->reads[i];
-        unknown_queue = unknown_queue || answer->entries[i].status == FETCH_UNKNOWN_QUEUE;
         enum window_read_result result = window_read_done(queue->engine, read, &answer->entries[i], answer->block);
         if (result != WINDOW_READ_DONE)
             hold(queue, read, result);
     }
     block_release(answer->block);
     call_end(queue, call);
-    if (unknown_queue) {
-        queue_stop(queue, "the broker has no queue of this name (for this tenant)");
-        return;
-    }
+    /* Whether there is no such queue any more, as an entry may say, discovery decides. */
     queue_step(queue);
 }
 

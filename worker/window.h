@@ -66,6 +66,9 @@ void window_pass_call(struct window_engine *engine, struct window_pass *pass);
 void window_pass_page(struct window_engine *engine, struct window_pass *pass, struct broker_us safe_time,
                       const struct changed_partition *partitions, size_t count);
 void window_pass_end(struct window_engine *engine, struct window_pass *pass);
+/* The broker has no such queue any more: all its partitions are gone, what of them is unread is lost, and what is
+ * buffered can be closed up to safe_time. */
+void window_queue_gone(struct window_engine *engine, struct broker_us safe_time);
 /* A partition may be gone: a full enumeration should begin now rather than at its turn. */
 bool window_wants_full_pass(const struct window_engine *engine);
 

@@ -92,7 +92,8 @@ struct partition {
     struct partition_id id;
     bool has_id;
     bool in_flight;
-    bool held_back; /* until window_read_ready() */
+    bool held_back; /* until window_read_ready(), or its life ends */
+    bool pinned;    /* the caller will give it to window_read_ready(): it must stay */
     bool empty;     /* came back empty below its watermark */
     bool gone;      /* a full enumeration did not name it */
     bool member;    /* has records counted into the window being filled */

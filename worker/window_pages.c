@@ -247,6 +247,15 @@ static bool names_a_life_that_is_over(const struct partition *partition, const s
     return partition->gone && same_id(&partition->id, &page->id);
 }
 
+void window_queue_gone(struct window_engine *engine, struct broker_us safe_time)
+{
+    for (size_t i = 0; i < engine->table.capacity; i++)
+        if (engine->table.slots[i] != NULL && !engine->table.slots[i]->gone)
+            partition_end(engine, engine->table.slots[i]);
+    if (safe_time.v > engine->safe_time)
+        engine->safe_time = safe_time.v;
+}
+
 /* With equal ids a lower bound is a node that lags. Without them it is the only sign there is, and it counts against what
  * was held when this page's call was issued: a page may be older than what was read since. */
 static bool is_new_life(const struct partition *partition, const struct window_pass *pass,
@@ -353,7 +362,7 @@ static void end_suspects(struct window_engine *engine, const struct window_pass 
 static bool can_be_forgotten(const struct partition *partition)
 {
     return !partition_is_behind(partition) && partition->buffer == NULL && !partition->in_flight &&
-           !partition->held_back && !partition->has_lost && !partition->member;
+           !partition->pinned && !partition->has_lost && !partition->member;
 }
 
 /* Not named for two full enumerations, caught up and empty: forgotten. Only partitions at the old end are looked at. */

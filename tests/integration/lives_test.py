@@ -320,5 +320,22 @@ class LivesTest(mirror.MirrorTest):
         self.hold_lossy(broker, 'again')
 
 
+class DeletedQueueTest(mirror.MirrorTest):
+    def test_what_was_read_of_a_deleted_queue_is_written(self):
+        """Records that were read and not yet committed are not in the broker any more: they must not vanish."""
+        broker = self.broker()
+        broker.push(mirror.records(120, partitions=5))
+        sink = self.sink(broker, QUEEN_S3_MAX_WINDOW_MS='3600000')
+        sink.program.wait_for(lambda: sink.metric('queen_s3_buffer_bytes') > 0 and
+                              sink.metric('queen_s3_lag_seconds') >= 0 and
+                              sink.metric('queen_s3_fetch_calls_total', result='ok') >= 1, 'records read')
+        wanted = broker.log(self.queue)
+        broker.control('delete-queue', queue=self.queue)
+        sink.wait_records(120)
+        self.assertEqual(sink.terminate(), 0)
+        lake.assert_lake(self, self.lake_folder, self.queue, log=wanted, complete=True,
+                         committed=broker.document(self.queue, 'committed'))
+
+
 if __name__ == '__main__':
     unittest.main()
