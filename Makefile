@@ -92,7 +92,7 @@ BENCH     := $(patsubst tests/bench/%.c,$(OUT)/tests/bench/%,$(BENCH_SRC))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
-.PHONY: all test demo bench lint format sanitize fuzz install uninstall clean help FORCE \
+.PHONY: all test demo bench readers lint format sanitize fuzz install uninstall clean help FORCE \
         programs unit-programs bench-programs fuzz-programs lint-layout lint-tidy lint-cppcheck lint-scripts
 
 # Two cores' worth of jobs when called plainly; `make -j1` and `make -jN` say otherwise.
@@ -117,6 +117,10 @@ demo: ## mirror this machine's package log (or INPUT=events.ndjson PARTITION_BY=
 bench: ## measure: throughput, processor time, memory (prints a table)
 	+@$(in_parallel) bench-programs
 	$(if $(filter %.py,$(BENCH_RUN)),$(PYTHON) )$(or $(BENCH_RUN),$(error there is no tests/bench/run))
+
+readers: ## read lakes in every form with DuckDB, PyArrow, Polars, pandas, ClickHouse and Spark: tests/readers/MATRIX.md
+	+@$(in_parallel) programs
+	$(PYTHON) tests/readers/readers.py
 
 sanitize: ## everything under AddressSanitizer, UBSan and ThreadSanitizer, and a few seconds of each fuzz target
 	+@$(in_parallel) VARIANT=asan unit-programs
