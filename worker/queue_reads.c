@@ -19,6 +19,9 @@
 #define RESERVE_SHARE       32 /* and at most this part of the budget: a small one still holds several answers */
 #define PROBES_MAX          64
 #define PROBE_WEIGHT        16384
+#define OUTGROWN_DOUBLINGS  7
+#define OUTGROWN_PAUSE_MS   10
+#define RATIO_PERCENT_MAX   6400
 #define HOLE_AGAIN_MS       3500 /* three times over at least 10 s (spec 3.8) */
 #define RATIO_PERCENT_FIRST 400
 #define ENCODE_SHARE        4 /* of the budget may be kept free for writing a window */
@@ -109,7 +112,7 @@ static void learn(struct queue *queue, const struct read_call *call, const struc
         return;
     uint64_t ratio = (uint64_t)body * 100 / asked;
     ratio = ratio < 100 ? 100 : ratio;
-    ratio = ratio > 6400 ? 6400 : ratio;
+    ratio = ratio > RATIO_PERCENT_MAX ? RATIO_PERCENT_MAX : ratio;
     queue->ratio_percent = (queue->ratio_percent * 3 + ratio) / 4;
 }
 
@@ -134,14 +137,27 @@ static void read_again(void *argument)
     queue_step(queue);
 }
 
+/* An answer outgrew what was reserved for it: records are larger than they were taken for. The next calls ask for less and
+ * reserve more, after a pause that keeps a small budget from having the same answer sent again and again. */
+static void outgrown(struct queue *queue)
+{
+    if (queue->short_of_room < OUTGROWN_DOUBLINGS)
+        queue->short_of_room++;
+    if (queue->average_record < CALL_WEIGHT_MAX)
+        queue->average_record *= 2;
+    queue->ratio_percent = queue->ratio_percent < RATIO_PERCENT_MAX / 2 ? queue->ratio_percent * 2 : RATIO_PERCENT_MAX;
+    queue->reading_paused = true;
+    timer_set(queue->world->timers, &queue->read_timer,
+              world_after(queue->world, (int64_t)OUTGROWN_PAUSE_MS << queue->short_of_room), read_again, queue);
+}
+
 static void call_failed(struct queue *queue, struct read_call *call, const struct error *error)
 {
     for (size_t i = 0; i < call->count; i++)
         window_read_failed(queue->engine, &call->reads[i]);
     call_end(queue, call);
     if (error->code == QS_ERROR_NO_ROOM) {
-        queue->short_of_room++;
-        queue_step(queue);
+        outgrown(queue);
         return;
     }
     queue->fetch_error++;
@@ -160,7 +176,8 @@ static void call_answered(struct queue *queue, struct read_call *call, const str
 {
     queue->fetch_ok++;
     queue->read_retry.failures = 0;
-    queue->short_of_room = 0;
+    if (queue->short_of_room > 0)
+        queue->short_of_room--;
     learn(queue, call, answer);
     for (size_t i = 0; i < call->count; i++) {
         struct window_read *read = &call->reads[i];

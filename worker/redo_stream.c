@@ -153,7 +153,7 @@ static bool take_answer(struct redo_stream *stream, const struct fetch_entry *en
         stream->records += count;
     }
     if (stream->offset < run->end && stream->offset >= 0)
-        return entry->record_count > 0;
+        return count > 0; /* what lies behind the range only shows that its rest is gone */
     if (stream->records != run->records)
         return false;
     stream->at++;

@@ -226,6 +226,8 @@ static struct budget *engine_budget(const struct window_engine *engine)
 bool window_compact(struct window_engine *engine)
 {
     struct compaction compaction = {0};
+    if (engine->survey)
+        return false; /* its members hold nothing */
     copy_all(engine, &compaction);
     if (compaction.records == 0)
         return false;

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/byte_buffer.h"
 #include "supervisor/commands/arguments.h"
@@ -42,7 +43,7 @@ static char *fill_parts(const struct ddl_engine *engine, const struct settings *
 char *ddl_text(const struct settings *settings, const char *engine, const char *queue)
 {
     for (const struct ddl_engine *at = ddl_engines; at->name != NULL; at++) {
-        if (strcmp(at->name, engine) == 0) {
+        if (strcasecmp(at->name, engine) == 0) {
             return fill_parts(at, settings, queue);
         }
     }
