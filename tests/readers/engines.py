@@ -39,6 +39,7 @@ class DuckDb:
 
     def spared(self, ask: dict) -> int:
         self.db.execute(ask['spoiled'])
+        expect_failure(lambda: self.db.sql(f"""SELECT count("offset") FROM "{ask['queue']}" """).fetchall())
         return self.db.sql(f"""SELECT count("offset") FROM "{ask['queue']}" WHERE dt = DATE '{ask['dt']}'
                                AND hour = {ask['at']}""").fetchall()[0][0]
 
@@ -70,6 +71,7 @@ class ClickHouse:
 
     def spared(self, ask: dict) -> int:
         self.db.query(ask['spoiled'])
+        expect_failure(lambda: self.ask(f"""SELECT count(offset) FROM "{ask['queue']}" """))
         return self.ask(f"""SELECT count(offset) FROM "{ask['queue']}" WHERE dt = '{ask['dt']}'
                             AND hour = {ask['at']}""")[0][0]
 
@@ -110,6 +112,7 @@ class Spark:
 
     def spared(self, ask: dict) -> int:
         self.db.sql(ask['spoiled'])
+        expect_failure(self.db.sql(f"SELECT count(`offset`) FROM `{ask['queue']}`").collect)
         return self.db.sql(f"""SELECT count(`offset`) FROM `{ask['queue']}` WHERE dt = DATE '{ask['dt']}'
                                AND hour = {ask['at']}""").collect()[0][0]
 
@@ -169,6 +172,15 @@ class Pandas(PyArrow):
         values = df.astype(object).where(df.notna(), None).itertuples(index=False)
         return {'types': types, 'rows': plain(values, ask['hour']), 'some': int(some.sum()),
                 'groups': [[name, int(row['size']), int(row['count'])] for name, row in groups.iterrows()]}
+
+
+def expect_failure(read) -> None:
+    """A whole read of a spoiled lake has to fail, or a partial one that doesn't says nothing."""
+    try:
+        read()
+    except Exception:
+        return
+    raise AssertionError('the spoiled object was read')
 
 
 def unread(text: str) -> dict:
