@@ -13,6 +13,6 @@
 /* The thread is started with the first call. settings must outlive it. */
 struct describer *describe_thread_create(struct reactor *reactor, const struct settings *settings, struct error *error);
 /* Waits for what is being read. */
-void describe_thread_destroy(struct describer *describer);
+void describe_thread_destroy(struct describer *base);
 
 #endif

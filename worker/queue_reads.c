@@ -76,7 +76,7 @@ static uint64_t read_weight(const struct queue *queue, const struct window_read 
 {
     if (read->probe)
         return PROBE_WEIGHT;
-    uint64_t wanted = (uint64_t)window_read_weight(queue->engine);
+    uint64_t wanted = (uint64_t)window_read_weight(queue->engine, read);
     if (wanted > CALL_WEIGHT_MAX)
         wanted = CALL_WEIGHT_MAX;
     uint64_t unread = (uint64_t)read->unread;

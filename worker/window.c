@@ -101,6 +101,11 @@ struct trouble *partition_trouble(struct partition *partition)
 void partition_place(struct window_engine *engine, struct partition *partition)
 {
     bool behind = partition_is_behind(partition);
+    int64_t unread = behind && partition->seek == NULL && partition->position < partition->watermark
+                         ? partition->watermark - partition->position
+                         : 0;
+    engine->unread += unread - partition->unread;
+    partition->unread = unread;
     bool suspect = partition->trouble != NULL && partition->trouble->suspect;
     if (behind)
         heap_put(&engine->heaps[HEAP_BLOCKING], partition);

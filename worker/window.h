@@ -108,8 +108,9 @@ uint32_t window_read_failures(const struct partition *partition);
  * ahead, and worth no memory that has to be taken from something. */
 bool window_is_held_up(const struct window_engine *engine);
 
-/* How much a read should ask for so that all that are behind fill one window together, in bytes of weight. */
-int64_t window_read_weight(const struct window_engine *engine);
+/* How much a read should ask for, in bytes of weight, so that all that are behind fill one window together: each by its
+ * share of what is unread. */
+int64_t window_read_weight(const struct window_engine *engine, const struct window_read *read);
 
 /* ---- closing ---- */
 

@@ -85,6 +85,7 @@ struct partition {
     int64_t watermark; /* the largest that any answer gave for this life */
     int64_t log_start;
     int64_t frontier; /* while behind: a lower bound of the first unread ts; TIME_UNKNOWN until first read */
+    int64_t unread;   /* what it adds to engine->unread */
     uint32_t life;
     uint32_t moved;                  /* the count of page calls when position or log start last moved */
     uint32_t named;                  /* the full pass that last named it */
@@ -169,6 +170,7 @@ struct window_engine {
     size_t life_bound_capacity;
 
     uint64_t buffered_weight;
+    int64_t unread; /* records known to be unread, of all partitions */
     struct spread spread;
 
     struct lost_range *lost;

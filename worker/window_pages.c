@@ -104,6 +104,7 @@ void partition_forget(struct window_engine *engine, struct partition *partition)
     for (size_t i = engine->life_bound_count; i-- > 0;)
         if (engine->life_bounds[i].partition == partition)
             engine->life_bounds[i] = engine->life_bounds[--engine->life_bound_count];
+    engine->unread -= partition->unread;
     named_unlink(engine, partition);
     table_remove(&engine->table, partition);
     free(partition->seek);

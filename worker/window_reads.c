@@ -77,10 +77,11 @@ bool window_next_read(struct window_engine *engine, struct window_read *read)
     return true;
 }
 
-int64_t window_read_weight(const struct window_engine *engine)
+int64_t window_read_weight(const struct window_engine *engine, const struct window_read *read)
 {
-    size_t behind = engine->heaps[HEAP_BLOCKING].count;
-    int64_t weight = engine->settings.target_weight / (int64_t)(behind > 0 ? behind : 1);
+    int64_t target = engine->settings.target_weight;
+    double share = engine->unread > read->unread ? (double)read->unread / (double)engine->unread : 1.0;
+    int64_t weight = (int64_t)((double)target * share);
     return weight > READ_WEIGHT_MIN ? weight : READ_WEIGHT_MIN;
 }
 
