@@ -2,7 +2,7 @@
 
 They are run on lakes that the sink wrote, into a folder and through the gateway, and on the original's six lakes
 (../shared/data/original-lakes.tar.zst beside the project's root; skipped where that is missing). `ddl` is run in the
-engines of build/readers-venv (duckdb, polars, pyarrow, pandas, chdb), those of them that are there.
+engines that installed.py puts into build/venv (duckdb, polars, pyarrow, pandas, chdb).
 """
 import hashlib
 import json
@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import unittest
 
+import installed
 import lake
 import mirror
 from devbroker import DevBroker
@@ -25,14 +26,14 @@ from sink import Sink, command, file_lake
 SHARED = pathlib.Path(os.environ.get('QUEEN_S3_SHARED', ROOT.parent / 'shared'))
 ORIGINAL = SHARED / 'data/original-lakes.tar.zst'
 SEED = SHARED / 'seeds'
-READERS = pathlib.Path(os.environ.get('QUEEN_S3_TEST_READERS', ROOT / 'build/readers-venv')) / 'bin/python'
 FORMS = {'zstd': {}, 'gzip': {'QUEEN_S3_COMPRESSION': 'gzip'}, 'none': {'QUEEN_S3_COMPRESSION': 'none'},
          'parquet': {'QUEEN_S3_FORMAT': 'parquet'},
          'snappy': {'QUEEN_S3_FORMAT': 'parquet', 'QUEEN_S3_PARQUET_CODEC': 'snappy'},
          'per-partition': {'QUEEN_S3_FORMAT': 'parquet', 'QUEEN_S3_LAYOUT': 'per-partition'}}
 ORIGINALS = {'jsonl-zstd': 'zstd', 'jsonl-gzip': 'gzip', 'jsonl': 'none', 'parquet-zstd': 'parquet',
              'parquet-snappy': 'snappy', 'per-partition': 'per-partition'}
-TIME_LIMIT = 600
+PACKAGES = 'duckdb', 'polars', 'pyarrow', 'pandas', 'zstandard', 'chdb'
+TIME_LIMIT = 1200
 
 # Reads the text of `ddl` on standard input in the engine that is named, and prints the rows as JSON, sorted by
 # partition and offset: partition, offset, transaction_id, microseconds, payload, dt, hour, and the type of ts.
@@ -657,10 +658,8 @@ class DdlTest(Lakes):
         for secret in 'QUEEN_S3_SECRET_KEY', 'QUEEN_S3_ACCESS_KEY':
             if environment.get(secret):
                 self.assertNotIn(environment[secret], text)
-        probe = subprocess.run([READERS, '-c', f'import {engine}'], capture_output=True)
-        if probe.returncode:
-            self.skipTest(f'{engine} is not in {READERS.parent.parent.name}')
-        result = subprocess.run([READERS, '-c', ENGINE, engine, queue], input=text.encode(), capture_output=True,
+        interpreter = installed.python(*PACKAGES)
+        result = subprocess.run([interpreter, '-c', ENGINE, engine, queue], input=text.encode(), capture_output=True,
                                 timeout=120, env={'PATH': os.environ['PATH'], 'HOME': str(self.folder), 'TZ': 'UTC',
                                                   **keys})
         self.assertEqual(result.returncode, 0, result.stderr.decode()[-2000:])
@@ -673,8 +672,6 @@ class DdlTest(Lakes):
         self.assertRegex(rows[0][7], r'(?i)utc|with time zone')
 
     def run_engine(self, engine: str) -> None:
-        if not READERS.exists():
-            self.skipTest(f'no engines: {READERS.parent.parent.name} is not there')
         for form in FORMS:
             with self.subTest(form):
                 self.expect(self.rows(engine, self.environment(form)))
@@ -696,8 +693,6 @@ class DdlTest(Lakes):
 
     def test_through_the_gateway(self):
         """Engines that have an S3 client of their own. (DuckDB loads one from its makers' site.)"""
-        if not READERS.exists():
-            self.skipTest(f'no engines: {READERS.parent.parent.name} is not there')
         gateway = HomeGateway(self.folder / 'gateway-engines')
         self.addCleanup(gateway.stop)
         gateway.make_bucket('lake')

@@ -258,12 +258,14 @@ class Keys(BrokerCase):
         got, = self.result({'op': 'get', 'key': 'k'})
         self.assertEqual((got['found'], got['value'], got['version']), (True, {'a': 2, 'zz': 1}, put['version']))
         many, = self.result({'op': 'getMany', 'keys': ['k', 'none']})
-        self.assertEqual(([r['key'] for r in many['rows']], many['missing'], many['truncated']), (['k'], ['none'], False))
+        self.assertEqual(([r['key'] for r in many['rows']], many['missing'], many['truncated']),
+                         (['k'], ['none'], False))
         self.assertTrue(self.result({'op': 'delete', 'key': 'k', 'expect': put['version']})[0]['applied'])
         self.assertFalse(self.result({'op': 'get', 'key': 'k'})[0]['found'])
 
     def test_jsonb_spelling(self):
-        raw = b'{"operations":[{"op":"put","ns":"n","key":"k","forever":true,"value":{"long":1.50e2,"b":-0,"a":[1,1]}}]}'
+        raw = (b'{"operations":[{"op":"put","ns":"n","key":"k","forever":true,'
+               b'"value":{"long":1.50e2,"b":-0,"a":[1,1]}}]}')
         self.assertIn('"value":{"a": [1, 1], "b": 0, "long": 150}', self.broker.request('POST', KV, raw=raw).text)
 
     def test_losers_see_the_winner(self):
@@ -469,7 +471,8 @@ class Loads(BrokerCase):
         self.assertEqual(len({r['transactionId'] for r in records}), 10)
 
     def test_log_comes_back_as_it_went_in(self):
-        line = '{"partition":"%s","offset":%d,"transactionId":"t\\"%d","ts":"2026-09-04T10:0%d:00.000001Z","payload":%s}\n'
+        line = ('{"partition":"%s","offset":%d,"transactionId":"t\\"%d","ts":"2026-09-04T10:0%d:00.000001Z",'
+                '"payload":%s}\n')
         log = [line % ('a', 3, 3, 1, '{"x" : 1}'), line % ('a', 4, 4, 1, 'null'), line % ('a', 9, 9, 2, '1e400'),
                line % ('é', 0, 0, 0, '""')]
         self.reload(''.join(reversed(log)), '--load-log', 'FILE')

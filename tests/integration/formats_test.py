@@ -5,7 +5,8 @@ import unittest
 
 import mirror
 
-FORMATS = {'jsonl zstd': {}, 'jsonl gzip': {'QUEEN_S3_COMPRESSION': 'gzip'}, 'jsonl none': {'QUEEN_S3_COMPRESSION': 'none'},
+FORMATS = {'jsonl zstd': {}, 'jsonl gzip': {'QUEEN_S3_COMPRESSION': 'gzip'},
+           'jsonl none': {'QUEEN_S3_COMPRESSION': 'none'},
            'parquet zstd': {'QUEEN_S3_FORMAT': 'parquet'},
            'parquet snappy': {'QUEEN_S3_FORMAT': 'parquet', 'QUEEN_S3_PARQUET_CODEC': 'snappy'}}
 POINTS = ('after_intent', 'mid_upload', 'after_upload', 'before_commit', 'after_commit')
@@ -28,7 +29,8 @@ class FormatsTest(mirror.MirrorTest):
                     self.doCleanups()
 
     def test_crash_points(self):
-        for layout, name in (('per-partition', 'jsonl zstd'), ('merged', 'parquet zstd'), ('per-partition', 'parquet snappy')):
+        for layout, name in (('per-partition', 'jsonl zstd'), ('merged', 'parquet zstd'),
+                             ('per-partition', 'parquet snappy')):
             for point in POINTS:
                 with self.subTest(layout=layout, format=name, point=point):
                     self.setUp()

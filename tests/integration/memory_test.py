@@ -119,6 +119,13 @@ class MemoryTest(mirror.MirrorTest):
     def test_drain_none(self):
         self.drain('a drain, uncompressed', QUEEN_S3_COMPRESSION='none')
 
+    def test_drain_parquet(self):
+        self.drain('a drain, Parquet', QUEEN_S3_FORMAT='parquet')
+
+    def test_drain_parquet_per_partition(self):
+        self.drain('a drain, Parquet snappy per partition', QUEEN_S3_FORMAT='parquet', QUEEN_S3_PARQUET_CODEC='snappy',
+                   QUEEN_S3_LAYOUT='per-partition')
+
     def test_drain_small_records(self):
         """Where a record's own struct weighs as much as its bytes."""
         self.megabytes, self.repeat = 10, 8
