@@ -15,7 +15,7 @@ import unittest
 import lake
 from devbroker import DevBroker
 from processes import BUILD, ROOT
-from sink import Sink, file_lake
+from sink import Sink, command, file_lake
 
 SHARED = pathlib.Path(os.environ.get('QUEEN_S3_SHARED', ROOT.parent / 'shared'))
 ARCHIVE = SHARED / 'data/original-lakes.tar.zst'
@@ -81,6 +81,35 @@ class OriginalTest(unittest.TestCase):
         self.same_manifests(name)
         lake.assert_lake(self, self.folder / 'mine', 'orders', prefix=name, log=broker.log('orders'), complete=True,
                          committed=broker.document('orders', 'committed'))
+
+    def reproduce_parquet(self, name: str, **environment) -> None:
+        """The same keys, and the same log once printed; sizes and hashes are this writer's own."""
+        broker = self.broker()
+        sink = Sink(self.folder, {'QUEEN_URL': broker.url, 'QUEEN_S3_QUEUES': 'orders', 'QUEEN_S3_PREFIX': name,
+                                  'QUEEN_S3_FORMAT': 'parquet', 'QUEEN_S3_CHECKPOINT_EVERY': '2',
+                                  **file_lake(self.folder, 'mine'), **environment})
+        self.addCleanup(sink.kill)
+        sink.wait_records(1422)
+        self.assertEqual(sink.terminate(), 0)
+        ours, theirs = self.folder / 'mine', self.original / 'lake'
+        keys = [sorted(p.relative_to(where) for p in (where / name).rglob('w-*')) for where in (ours, theirs)]
+        self.assertTrue(keys[0])
+        self.assertEqual(keys[0], keys[1])
+        printed = [command({**file_lake(where.parent, where.name), 'QUEEN_S3_PREFIX': name}, 'cat', 'orders')
+                   for where in (ours, theirs)]
+        self.assertEqual([p.returncode for p in printed], [0, 0], printed)
+        self.assertEqual(printed[0].stdout, printed[1].stdout)
+        lake.assert_lake(self, ours, 'orders', prefix=name, log=broker.log('orders'), complete=True,
+                         committed=broker.document('orders', 'committed'))
+
+    def test_parquet_zstd(self):
+        self.reproduce_parquet('parquet-zstd')
+
+    def test_parquet_snappy(self):
+        self.reproduce_parquet('parquet-snappy', QUEEN_S3_PARQUET_CODEC='snappy')
+
+    def test_per_partition(self):
+        self.reproduce_parquet('per-partition', QUEEN_S3_LAYOUT='per-partition')
 
     def test_zstd(self):
         self.reproduce('jsonl-zstd', 'zstd')
