@@ -15,6 +15,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,6 +172,19 @@ int file_bucket_look(const struct file_bucket *bucket, struct error *error)
                      bucket->folder);
 }
 
+/* Two pools may write to one folder: what another living process of this machine is writing stays. (A name whose process
+ * is dead and whose pid somebody else has by now goes at a later start.) */
+static bool is_being_written(const char *name)
+{
+    char *end;
+    errno = 0;
+    long pid = strtol(name, &end, 10);
+    if (errno != 0 || *end != '-' || pid <= 0 || pid > INT_MAX || pid == (long)getpid()) {
+        return false;
+    }
+    return kill((pid_t)pid, 0) == 0 || errno == EPERM;
+}
+
 int file_bucket_clean(const struct file_bucket *bucket, struct error *error)
 {
     DIR *folder = opendir(bucket->temporaries);
@@ -179,7 +194,7 @@ int file_bucket_clean(const struct file_bucket *bucket, struct error *error)
     }
     int code = 0;
     for (struct dirent *entry = readdir(folder); code == 0 && entry != NULL; entry = readdir(folder)) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || is_being_written(entry->d_name)) {
             continue;
         }
         code = file_temporary_remove(bucket, entry->d_name, error);
