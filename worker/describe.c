@@ -6,6 +6,7 @@
 
 #include "common/lake/object_reader.h"
 #include "common/memory.h"
+#include "common/name.h"
 
 struct describing {
     struct object_description *description;
@@ -13,19 +14,12 @@ struct describing {
     const struct window_bounds *bounds;
 };
 
-static int compare_names(const struct name *a, const struct name *b)
-{
-    size_t size = a->size < b->size ? a->size : b->size;
-    int order = size > 0 ? memcmp(a->bytes, b->bytes, size) : 0;
-    return order != 0 ? order : (a->size > b->size) - (a->size < b->size);
-}
-
 /* False where the record can't follow those before it in an object of this window. */
 static bool take_record(struct describing *describing, const struct lake_record *record)
 {
     struct object_description *description = describing->description;
     struct described_span *last = description->span_count > 0 ? &description->spans[description->span_count - 1] : NULL;
-    int order = last != NULL ? compare_names(&record->partition, &last->partition) : 1;
+    int order = last != NULL ? name_compare(record->partition, last->partition) : 1;
     if (order < 0 || (order == 0 && record->offset <= last->last) || record->ts.v < describing->bounds->start.v ||
         record->ts.v >= describing->bounds->end.v)
         return false;

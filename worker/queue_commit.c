@@ -11,6 +11,7 @@
 
 #include "common/lake/manifest.h"
 #include "common/memory.h"
+#include "common/name.h"
 #include "worker/queue_internal.h"
 
 static void upload_objects(struct queue *queue);
@@ -154,10 +155,8 @@ static int compare_objects(const void *a, const void *b)
 {
     const struct manifest_object *left = a;
     const struct manifest_object *right = b;
-    size_t size = left->partition_size < right->partition_size ? left->partition_size : right->partition_size;
-    int order = size > 0 ? memcmp(left->partition, right->partition, size) : 0;
-    return order != 0 ? order
-                      : (left->partition_size > right->partition_size) - (left->partition_size < right->partition_size);
+    return name_compare((struct name){left->partition, left->partition_size},
+                        (struct name){right->partition, right->partition_size});
 }
 
 /* What went up and what was kept, in the order of names. Malloc; the strings stay where they are. */

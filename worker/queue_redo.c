@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/memory.h"
+#include "common/name.h"
 #include "worker/queue_internal.h"
 
 struct redo_look {
@@ -65,11 +66,6 @@ static void look_again(struct redo_look *look, const struct error *error, void (
 
 /* ---- what is kept, and what then needs no rebuilding ---- */
 
-static bool same_name(struct name a, struct name b)
-{
-    return a.size == b.size && (a.size == 0 || memcmp(a.bytes, b.bytes, a.size) == 0);
-}
-
 static int64_t run_last(const struct run *run)
 {
     const struct extent *last = &run->extents[run->extent_count - 1];
@@ -108,7 +104,7 @@ static bool covers_surveyed(const struct object_description *description, const 
 static bool plan_leave_out(struct window_plan *plan, const struct object_description *description)
 {
     for (size_t i = 0; i < plan->run_count; i++)
-        if (same_name(plan->runs[i].partition, description->spans[0].partition)) {
+        if (name_compare(plan->runs[i].partition, description->spans[0].partition) == 0) {
             if (!covers_run(description, &plan->runs[i]))
                 return false;
             memmove(&plan->runs[i], &plan->runs[i + 1], (plan->run_count - i - 1) * sizeof *plan->runs);
@@ -116,7 +112,7 @@ static bool plan_leave_out(struct window_plan *plan, const struct object_descrip
             return true;
         }
     for (size_t i = 0; i < plan->surveyed_count; i++)
-        if (same_name(plan->surveyed[i].partition, description->spans[0].partition)) {
+        if (name_compare(plan->surveyed[i].partition, description->spans[0].partition) == 0) {
             if (!covers_surveyed(description, &plan->surveyed[i]))
                 return false;
             memmove(&plan->surveyed[i], &plan->surveyed[i + 1],

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/memory.h"
+#include "common/name.h"
 #include "worker/window_internal.h"
 
 #define RECORD_WEIGHT_FIXED 64
@@ -488,17 +489,11 @@ static int64_t closing_time(const struct window_engine *engine, bool force)
     return TIME_UNKNOWN;
 }
 
-static int compare_names(const char *a, size_t a_size, const char *b, size_t b_size)
-{
-    int order = memcmp(a, b, a_size < b_size ? a_size : b_size);
-    return order != 0 ? order : (a_size > b_size) - (a_size < b_size);
-}
-
 int compare_partitions(const void *a, const void *b)
 {
     const struct partition *left = *(const struct partition *const *)a;
     const struct partition *right = *(const struct partition *const *)b;
-    return compare_names(left->name, left->name_size, right->name, right->name_size);
+    return name_compare((struct name){left->name, left->name_size}, (struct name){right->name, right->name_size});
 }
 
 static uint64_t extent_weight(const struct extent *extent, size_t name_size)
@@ -689,7 +684,8 @@ static int64_t first_wanted(const struct window_engine *engine, const struct par
     for (size_t i = 0; partition->has_lost && i < engine->lost_count; i++) {
         const struct lost_range *lost = &engine->lost[i];
         if (!lost->previous_life && lost->from < first &&
-            compare_names(lost->partition, lost->partition_size, partition->name, partition->name_size) == 0)
+            name_compare((struct name){lost->partition, lost->partition_size},
+                         (struct name){partition->name, partition->name_size}) == 0)
             first = lost->from;
     }
     return first;
