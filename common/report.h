@@ -54,7 +54,9 @@ struct report_queue {
                                  CLOCK_MONOTONIC is one clock for the whole machine */
     bool held_before;      /* this worker has held its lease at some time */
     bool standby;          /* another instance has held it since before this worker ever did */
-    char error[256];       /* the last failure, "" where there is none standing */
+    int64_t error_wall_ms; /* when that was last */
+    char error[300];       /* the failure that stands in the way, "" where there is none */
+    char holder[64];       /* the other instance that has its lease, as last seen; "": none */
 };
 
 #define REPORT_HISTOGRAM_BUCKETS 8

@@ -34,6 +34,7 @@ struct discovery {
     struct mono_ms arrived;
     struct wall_ms wall;
     char error[256];
+    struct wall_ms error_at;
 };
 
 struct discovery *discovery_create(struct world *world)
@@ -130,6 +131,7 @@ static void call_failed(struct discovery *discovery, struct discovery_call *call
 {
     struct mono_ms now = discovery->world->now(discovery->world);
     snprintf(discovery->error, sizeof discovery->error, "%.*s", (int)sizeof discovery->error - 1, error->message);
+    discovery->error_at = discovery->world->wall(discovery->world);
     log_limited(&discovery->limit, now, LOG_WARN, NULL, "discovery: %s", error->message);
     for (size_t i = 0; i < call->count; i++)
         if (call->requests[i] != NULL) {
@@ -238,7 +240,9 @@ bool discovery_safe_time(const struct discovery *discovery, struct broker_us *sa
     return discovery->has_safe_time;
 }
 
-const char *discovery_error(const struct discovery *discovery)
+const char *discovery_error(const struct discovery *discovery, struct wall_ms *at)
 {
+    if (discovery->error[0] != '\0')
+        *at = discovery->error_at;
     return discovery->error;
 }

@@ -37,7 +37,7 @@ void discovery_withdraw(struct discovery *discovery, struct page_request *reques
 /* The newest safeTime that came with any answer; false before the first. */
 bool discovery_safe_time(const struct discovery *discovery, struct broker_us *safe_time, struct mono_ms *arrived,
                          struct wall_ms *wall);
-/* The last failure standing, "" for none. */
-const char *discovery_error(const struct discovery *discovery);
+/* The last failure standing and its time, "" for none: then *at is left as it is. */
+const char *discovery_error(const struct discovery *discovery, struct wall_ms *at);
 
 #endif

@@ -83,10 +83,29 @@ void queue_start(struct queue *queue)
 
 /* ---- failures ---- */
 
+static void fault_write(struct queue *queue, const char *format, va_list arguments)
+{
+    vsnprintf(queue->fault, sizeof queue->fault, format, arguments);
+    queue->fault_at = queue->world->wall(queue->world);
+}
+
+void queue_fault(struct queue *queue, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fault_write(queue, format, arguments);
+    va_end(arguments);
+}
+
+void queue_fault_over(struct queue *queue)
+{
+    queue->fault[0] = '\0';
+}
+
 void queue_note(struct queue *queue, struct log_limit *limit, const char *what, const struct error *error)
 {
-    snprintf(queue->error, sizeof queue->error, "%.64s: %s", what, error->message);
-    log_limited(limit, queue->world->now(queue->world), LOG_WARN, queue->name, "%s", queue->error);
+    queue_fault(queue, "%.64s: %s", what, error->message);
+    log_limited(limit, queue->world->now(queue->world), LOG_WARN, queue->name, "%s", queue->fault);
 }
 
 static void claim_again(void *argument)
@@ -116,13 +135,11 @@ static void stopped(struct queue *queue)
 
 void queue_stop(struct queue *queue, const char *format, ...)
 {
-    char message[sizeof queue->error];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    fault_write(queue, format, arguments);
     va_end(arguments);
-    memcpy(queue->error, message, sizeof message);
-    log_line(LOG_ERROR, queue->name, "stopped, tried again in %d s: %s", QUEUE_RETRY_MS / 1000, message);
+    log_line(LOG_ERROR, queue->name, "stopped, tried again in %d s: %s", QUEUE_RETRY_MS / 1000, queue->fault);
     drop_work(queue);
     queue->state = QUEUE_STOPPED;
     lease_release(queue, stopped);
@@ -133,10 +150,11 @@ void queue_lose(struct queue *queue, const char *holder)
 {
     log_line(LOG_WARN, queue->name, "the lease went to instance %s: tried again in %" PRId64 " ms", holder,
              queue->host->settings->lease_ttl_ms);
-    snprintf(queue->error, sizeof queue->error, "the lease went to instance %s", holder);
+    queue_fault(queue, "the lease went to instance %s", holder);
     queue->host->precondition_lost++;
     drop_work(queue);
     lease_drop(queue);
+    lease_held_by(queue, holder);
     queue->state = QUEUE_LOST;
     queue->host->changed(queue->host, queue);
     if (queue->draining)
@@ -294,6 +312,19 @@ const char *queue_name(const struct queue *queue)
     return queue->name;
 }
 
+/* Its own failure, else that of the calls it shares with others. */
+static void report_fault(const struct queue *queue, struct report_queue *report)
+{
+    struct wall_ms at = queue->fault_at;
+    const char *fault = queue->fault;
+    if (fault[0] == '\0' && queue->engine != NULL)
+        fault = discovery_error(queue->host->discovery, &at);
+    if (fault[0] == '\0')
+        return;
+    report->error_wall_ms = at.v;
+    snprintf(report->error, sizeof report->error, "%.*s", (int)sizeof report->error - 1, fault);
+}
+
 void queue_report(struct queue *queue, struct report_queue *report)
 {
     memset(report, 0, sizeof *report);
@@ -314,5 +345,6 @@ void queue_report(struct queue *queue, struct report_queue *report)
     report->fresh_mono_ms = queue->fresh.v;
     report->held_before = queue->lease.held_before;
     report->standby = queue->lease.standby;
-    snprintf(report->error, sizeof report->error, "%.*s", (int)sizeof report->error - 1, queue->error);
+    report_fault(queue, report);
+    snprintf(report->holder, sizeof report->holder, "%s", queue->lease.holder);
 }

@@ -19,7 +19,7 @@ static void upload_objects(struct queue *queue);
 static void note_failure(void *argument, const struct error *error)
 {
     struct queue *queue = argument;
-    snprintf(queue->error, sizeof queue->error, "%s", error->message);
+    queue_fault(queue, "%s", error->message);
 }
 
 /* cJSON would spell 1788512400000000 as 1.7885124e+15: the same number, but times are integers (spec 3.5). */
@@ -66,7 +66,7 @@ static void pointer_written(struct queue *queue)
     queue->through = commit->bounds.end.v > queue->through ? commit->bounds.end.v : queue->through;
     queue->fresh = queue->world->now(queue->world);
     queue->committed_since_checkpoint = true;
-    queue->error[0] = '\0';
+    queue_fault_over(queue);
     if (queue->host->committed != NULL)
         queue->host->committed(queue->host, commit->records, commit->bytes);
     commit_free(queue);

@@ -34,10 +34,11 @@ struct guarded_write {
 struct lease {
     bool held;
     bool held_before;
-    bool expired; /* the row is gone without a rival: written anew with putIfAbsent */
-    bool unsure;  /* a write had no answer: the row is read back before the next */
-    bool judging; /* the read back under way asks for the document of a guarded write too */
-    bool standby; /* another instance has held it since before we ever did */
+    bool expired;    /* the row is gone without a rival: written anew with putIfAbsent */
+    bool unsure;     /* a write had no answer: the row is read back before the next */
+    bool judging;    /* the read back under way asks for the document of a guarded write too */
+    bool standby;    /* another instance has held it since before we ever did */
+    char holder[64]; /* that other instance, "": none that we know of */
     int64_t version;
     struct mono_ms written;
     char *value;
@@ -199,7 +200,8 @@ struct queue {
     uint64_t fetch_error;
     int64_t through; /* broker's clock, INT64_MIN: not known */
     struct mono_ms fresh;
-    char error[640]; /* the last failure standing */
+    char fault[640]; /* the failure that stands in the way, "": none */
+    struct wall_ms fault_at;
     struct log_limit fetch_limit;
     struct log_limit kv_limit;
     struct log_limit other_limit;
@@ -208,6 +210,10 @@ struct queue {
 
 /* queue.c */
 void queue_step(struct queue *queue);
+/* What keeps it from going on, for status; it stands until the queue gets on: a commit, or all read and nothing
+ * buffered. */
+void queue_fault(struct queue *queue, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void queue_fault_over(struct queue *queue);
 /* A failure that passes: shown in status and the log, the step goes on. */
 void queue_note(struct queue *queue, struct log_limit *limit, const char *what, const struct error *error);
 /* Stops: everything under way is dropped, the lease given back, another try after QUEUE_RETRY_MS. */
@@ -220,6 +226,8 @@ void lease_claim(struct queue *queue);
 void lease_refresh(struct queue *queue);
 void lease_release(struct queue *queue, void (*done)(struct queue *queue));
 void lease_drop(struct queue *queue);
+/* Another instance has it: its name, for status. */
+void lease_held_by(struct queue *queue, const char *holder);
 void guarded_start(struct queue *queue, const char *key, char *value, int64_t *version,
                    void (*done)(struct queue *queue));
 

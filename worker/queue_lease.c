@@ -7,6 +7,7 @@
  * whether our write had landed, whether our lease merely expired, or whether another instance has it.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,6 +108,11 @@ static int64_t chain_delay(struct queue *queue, const struct error *error)
 
 /* ---- claim ---- */
 
+void lease_held_by(struct queue *queue, const char *holder)
+{
+    snprintf(queue->lease.holder, sizeof queue->lease.holder, "%.*s", (int)sizeof queue->lease.holder - 1, holder);
+}
+
 static void claim_again(void *argument)
 {
     lease_claim(argument);
@@ -118,6 +124,7 @@ static void claim_won(struct queue *queue, int64_t version)
     lease->held = true;
     lease->held_before = true;
     lease->standby = false;
+    lease->holder[0] = '\0';
     lease_written(queue, version);
     origin_begin(queue);
 }
@@ -141,6 +148,8 @@ static void claim_lost(struct queue *queue, const struct kv_result *result)
         return;
     }
     lease->standby = !lease->held_before;
+    lease_held_by(queue, holder_of(result->value));
+    queue_fault_over(queue);
     lease->expired = true;
     lease->unsure = false;
     queue->state = lease->held_before ? QUEUE_LOST : QUEUE_CLAIMING;

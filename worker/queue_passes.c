@@ -72,6 +72,8 @@ static void note_progress(struct queue *queue)
     queue->fresh = queue->world->now(queue->world);
     if (window_safe_time(queue->engine, &safe_time))
         queue->through = safe_time.v;
+    if (!queue->lease.unsure)
+        queue_fault_over(queue);
 }
 
 static void pass_end(struct queue *queue, struct pass_slot *slot)
@@ -174,7 +176,7 @@ void passes_begin(struct queue *queue)
     queue->full_again = false;
     queue->seen_safe_time = INT64_MIN;
     queue->safe_time_moved = queue->world->now(queue->world);
-    queue->error[0] = '\0';
+    queue_fault_over(queue);
     queue->host->changed(queue->host, queue);
     tick(queue);
 }

@@ -114,11 +114,13 @@ END_TEST
 
 START_TEST(what_passes_is_asked_again_with_one_backoff_for_all)
 {
+    struct wall_ms at = {0};
     begin();
     ask(0);
     world_settle(&w, EVERYTHING);
     call_fail(world_call(&w, "changed q0"), QS_ERROR_STATUS, 500);
-    ck_assert_str_eq(discovery_error(discovery), "scripted failure 500");
+    ck_assert_str_eq(discovery_error(discovery, &at), "scripted failure 500");
+    ck_assert_int_eq(at.v, w.wall + w.now);
     ask(1); /* waits for the backoff too */
     world_run(&w, 749, EVERYTHING);
     ck_assert_uint_eq(world_open_calls(&w), 0);
@@ -130,7 +132,7 @@ START_TEST(what_passes_is_asked_again_with_one_backoff_for_all)
     ck_assert_int_eq(seats[0].sent, 3);
     ck_assert_int_eq(seats[1].pages, 1);
     ck_assert_int_eq(seats[1].sent, 2);
-    ck_assert_str_eq(discovery_error(discovery), "");
+    ck_assert_str_eq(discovery_error(discovery, &at), "");
     end();
 }
 END_TEST

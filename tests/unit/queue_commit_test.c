@@ -189,6 +189,7 @@ START_TEST(what_passes_is_shown_and_goes_on)
     call_fail(call("put " OBJECT_1), QS_ERROR_STATUS, 503);
     ck_assert_int_eq(rig_state(), QUEUE_RUNNING);
     ck_assert_str_ne(rig_report().error, "");
+    ck_assert_int_eq(rig_report().error_wall_ms, rig.w.wall + rig.w.now);
     world_run(&rig.w, 750, KIND(CALL_PUT));
     call_answer(call("put " OBJECT_1));
     call_fail(call("put " MANIFEST_1), QS_ERROR_TRANSPORT, 0);

@@ -46,11 +46,14 @@ START_TEST(a_loser_stands_by_and_tries_again_after_the_ttl)
     rig_run();
     ck_assert_int_eq(rig_state(), QUEUE_CLAIMING);
     ck_assert(rig_report().standby);
+    ck_assert_str_eq(rig_report().holder, "other");
+    ck_assert_str_eq(rig_report().error, "");
     ck_assert_int_eq(world_next_timer(&rig.w), 30000);
     ck_assert_uint_eq(world_count(&rig.w, "kv*"), 1);
     world_run(&rig.w, 30250, NOTHING); /* theirs has expired */
     ck_assert_int_eq(rig_state(), QUEUE_RUNNING);
     ck_assert(!rig_report().standby);
+    ck_assert_str_eq(rig_report().holder, "");
     rig_end();
 }
 END_TEST

@@ -123,6 +123,22 @@ START_TEST(an_unknown_queue_or_a_refused_page_stops_it)
 }
 END_TEST
 
+START_TEST(a_broker_that_is_away_is_told_until_it_answers)
+{
+    begin();
+    rig_run();
+    ck_assert_str_eq(rig_report().error, "");
+    world_run(&rig.w, 2000, KIND(CALL_CHANGED));
+    call_fail(call("changed orders since*"), QS_ERROR_TRANSPORT, 0);
+    ck_assert_ptr_nonnull(strstr(rig_report().error, "scripted failure"));
+    ck_assert_int_eq(rig_report().error_wall_ms, rig.w.wall + rig.w.now);
+    world_run(&rig.w, 2000, NOTHING);
+    ck_assert_str_eq(rig_report().error, "");
+    ck_assert_int_eq(rig_report().error_wall_ms, 0);
+    rig_end();
+}
+END_TEST
+
 START_TEST(a_clock_that_stands_still_before_waiting_records_is_nudged_by_refreshes)
 {
     begin();
@@ -404,6 +420,7 @@ static void add_passes(Suite *all)
     tcase_add_test(cases, a_pass_takes_all_its_pages);
     tcase_add_test(cases, a_full_pass_that_breaks_off_is_begun_anew_at_the_next_tick);
     tcase_add_test(cases, an_unknown_queue_or_a_refused_page_stops_it);
+    tcase_add_test(cases, a_broker_that_is_away_is_told_until_it_answers);
     tcase_add_test(cases, a_clock_that_stands_still_before_waiting_records_is_nudged_by_refreshes);
     tcase_add_test(cases, without_waiting_records_it_is_left_alone);
     suite_add_tcase(all, cases);

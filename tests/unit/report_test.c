@@ -53,7 +53,7 @@ static void expect_assign(uint32_t queue, const char *name)
 
 START_TEST(every_kind_arrives)
 {
-    struct report_queue queue = {.queue = 7, .windows_committed = 3, .end_us = -1, .error = "no"};
+    struct report_queue queue = {.queue = 7, .windows_committed = 3, .end_us = -1, .error = "no", .holder = "b"};
     struct report_worker worker = {.buffer_bytes = 5, .has_safe_time = true, .window_bytes_sum = 1.5};
     struct report_share share = {.budget_bytes = UINT64_MAX};
     struct report_header header;
