@@ -9,6 +9,7 @@
 #define DEVBROKER_BROKER_H
 
 #include "answer.h"
+#include "embed.h"
 #include "faults.h"
 #include "kv.h"
 #include "options.h"
@@ -24,6 +25,7 @@ struct broker {
     struct faults faults;
     struct stats stats;
     struct dedup *dedup;
+    struct embed *embed;          /* NULL: no sink is embedded */
     pthread_mutex_t control_lock; /* what is below */
     enum safe_mode safe_mode;
     int64_t safe_pin_us;

@@ -36,6 +36,8 @@ static const char help[] =
     "  --compression-ratio R    rendered bytes for one that maxBytes counts (4)\n"
     "  --rate-limits            limit kv calls as the broker does (429)\n"
     "  --retention-interval-ms N  how often retention deletes (5000)\n"
+    "  --embed                  start the sink as a child and watch over it, as QUEEN_S3_EMBEDDED=true does: the\n"
+    "                           binary QUEEN_S3_BIN, else queen-s3 beside this one\n"
     "  --help                   this text\n"
     "\n"
     "A load option after --load or --load-log belongs to that file, before the first one to all of them.\n"
@@ -63,6 +65,7 @@ enum option_code {
     OPTION_RATIO,
     OPTION_RATE_LIMITS,
     OPTION_RETENTION_INTERVAL,
+    OPTION_EMBED,
     OPTION_HELP
 };
 
@@ -92,6 +95,7 @@ static const struct option_name {
     {"compression-ratio", required_argument, OPTION_RATIO},
     {"rate-limits", no_argument, OPTION_RATE_LIMITS},
     {"retention-interval-ms", required_argument, OPTION_RETENTION_INTERVAL},
+    {"embed", no_argument, OPTION_EMBED},
     {"help", no_argument, OPTION_HELP},
 };
 #define OPTION_COUNT (sizeof option_names / sizeof option_names[0])
@@ -180,6 +184,7 @@ static bool apply_option(struct options *options, int option, const char *value)
     case OPTION_RATIO: return read_ratio(value, &options->compression_ratio);
     case OPTION_RATE_LIMITS: options->rate_limits = true; return true;
     case OPTION_RETENTION_INTERVAL: return read_integer(value, 10, 86400000, &options->retention_interval_ms);
+    case OPTION_EMBED: options->embed = true; return true;
     case OPTION_RATE:
     case OPTION_RATE_RECORDS:
     case OPTION_RATE_PARTITIONS:

@@ -36,6 +36,7 @@ struct options {
     double compression_ratio;
     bool rate_limits;
     int64_t retention_interval_ms;
+    bool embed; /* --embed; the environment may ask for it as well */
 };
 
 /* Returns 0 to go on, or the exit code plus one: 1 after --help, 3 after an error, which has been printed. */

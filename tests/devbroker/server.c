@@ -6,9 +6,11 @@
  */
 #include "server.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +34,11 @@
 struct server {
     struct broker *broker;
     struct MHD_Daemon *daemon;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+    } bound;
 };
 
 struct exchange { /* one request and its answer */
@@ -340,12 +347,17 @@ static enum MHD_Result answer_control(struct broker *broker, struct MHD_Connecti
     return send_answer(connection, exchange, &answer, FAULT_DELAY);
 }
 
-static enum MHD_Result answer_health(struct MHD_Connection *connection, struct exchange *exchange)
+static enum MHD_Result answer_health(struct broker *broker, struct MHD_Connection *connection,
+                                     struct exchange *exchange, const char *path)
 {
     struct answer answer;
 
     answer_start(&answer);
-    text_add_string(&answer.text, "{\"status\":\"healthy\"}");
+    text_add_string(&answer.text, "{\"status\":\"healthy\"");
+    if (strcmp(path, "/status") == 0) {
+        embed_status(broker->embed, &answer.text);
+    }
+    text_add_string(&answer.text, "}");
     return send_answer(connection, exchange, &answer, FAULT_DELAY);
 }
 
@@ -385,7 +397,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         return answer_control(broker, connection, exchange, method, path + sizeof CONTROL_PATH - 1);
     }
     if (strcmp(path, "/health") == 0 || strcmp(path, "/status") == 0) {
-        return answer_health(connection, exchange);
+        return answer_health(broker, connection, exchange, path);
     }
     return answer_api(broker, connection, exchange, method, path);
 }
@@ -428,12 +440,11 @@ static int listen_at(const struct addrinfo *address)
     return listener;
 }
 
-static int open_listener(const struct options *options, unsigned *port)
+static int open_listener(const struct options *options, struct server *server)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *found = NULL;
-    struct sockaddr_storage bound = {0};
-    socklen_t size = sizeof bound;
+    socklen_t size = sizeof server->bound;
     char service[16];
     int listener = -1;
 
@@ -442,25 +453,47 @@ static int open_listener(const struct options *options, unsigned *port)
         listener = listen_at(found);
         freeaddrinfo(found);
     }
-    if (listener < 0 || getsockname(listener, (struct sockaddr *)&bound, &size) != 0 ||
-        getnameinfo((struct sockaddr *)&bound, size, NULL, 0, service, sizeof service, NI_NUMERICSERV) != 0) {
+    if (listener < 0 || getsockname(listener, &server->bound.any, &size) != 0) {
         fprintf(stderr, "devbroker: can't listen on %s:%u: %s\n", options->host, options->port, strerror(errno));
         return -1;
     }
-    *port = (unsigned)strtoul(service, NULL, 10);
     return listener;
+}
+
+static unsigned bound_port(const struct server *server)
+{
+    return ntohs(server->bound.any.sa_family == AF_INET6 ? server->bound.six.sin6_port : server->bound.four.sin_port);
+}
+
+void server_add_url(const struct server *server, struct text *url)
+{
+    char host[INET6_ADDRSTRLEN] = "";
+
+    if (server->bound.any.sa_family == AF_INET6) {
+        bool all = IN6_IS_ADDR_UNSPECIFIED(&server->bound.six.sin6_addr);
+
+        inet_ntop(AF_INET6, all ? &in6addr_loopback : &server->bound.six.sin6_addr, host, sizeof host);
+        text_add_format(url, "http://[%s]:%u", host, bound_port(server));
+    } else {
+        struct in_addr loopback = {htonl(INADDR_LOOPBACK)};
+        bool all = server->bound.four.sin_addr.s_addr == htonl(INADDR_ANY);
+
+        inet_ntop(AF_INET, all ? &loopback : &server->bound.four.sin_addr, host, sizeof host);
+        text_add_format(url, "http://%s:%u", host, bound_port(server));
+    }
 }
 
 struct server *server_start(struct broker *broker, unsigned *port)
 {
     struct server *server = memory_take(1, sizeof *server);
-    int listener = open_listener(&broker->options, port);
+    int listener = open_listener(&broker->options, server);
 
     server->broker = broker;
     if (listener < 0) {
         free(server);
         return NULL;
     }
+    *port = bound_port(server);
     server->daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL,
         handle, broker, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_NOTIFY_COMPLETED, completed, broker,
