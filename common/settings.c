@@ -1,5 +1,5 @@
 /*
- * Every setting, read in the order of spec 3.1: a table of variables, and what they have to be to each other.
+ * Every setting, read row by row of setting_table.c, and what they have to be to each other.
  */
 #include "common/settings.h"
 
@@ -14,131 +14,8 @@
 #include "common/settings_parse.h"
 
 #define MB             ((int64_t)1048576)
-#define WORKERS_MAX    1024
 #define MEMORY_BASE_MB 32 /* spec 4.1 */
 #define MEMORY_EACH_MB 16
-/* "At least 100" has no upper end; thirty years are one that no deadline overflows at. */
-#define GRACE_MAX INT64_C(1000000000000)
-
-#define AT(field) .offset = offsetof(struct settings, field)
-#define NUMBER(variable, field, initial, from, to, factor)                                                        \
-    {                                                                                                             \
-        .name = (variable), .take = take_number, AT(field), .fallback = (initial), .least = (from), .most = (to), \
-        .unit = (factor)                                                                                          \
-    }
-
-const struct setting_choice setting_starts[] = {{"latest", START_LATEST}, {"earliest", START_EARLIEST}, {NULL, 0}};
-const struct setting_choice setting_crash_points[] = {{"never", CRASH_NEVER},
-                                                      {"after_intent", CRASH_AFTER_INTENT},
-                                                      {"mid_upload", CRASH_MID_UPLOAD},
-                                                      {"after_upload", CRASH_AFTER_UPLOAD},
-                                                      {"before_commit", CRASH_BEFORE_COMMIT},
-                                                      {"after_commit", CRASH_AFTER_COMMIT},
-                                                      {NULL, 0}};
-static const struct setting_choice encryptions[] = {{"AES256", SSE_AES256}, {"aws:kms", SSE_KMS}, {NULL, 0}};
-static const struct setting_choice log_formats[] = {{"human", 0}, {"json", 1}, {NULL, 0}};
-static const struct setting_choice log_levels[] = {
-    {"error", LOG_ERROR}, {"warn", LOG_WARN}, {"info", LOG_INFO}, {"debug", LOG_DEBUG}, {NULL, 0}};
-
-static const char secret_text[] = "one line of text without control bytes (its value is not shown)";
-static const char secret_in_file[] = "a readable file that holds the secret in one line";
-static const char pem_file[] = "the path of a PEM file";
-
-/* QUEEN_S3_FORMAT stands before the two that it chooses between, a secret before its file. */
-static const struct setting_row rows[] = {
-    {.name = "QUEEN_URL", .take = take_url, .fallback = "http://localhost:6632", .expected = "an http(s) URL"},
-    {.name = "QUEEN_TOKEN", .take = take_secret, AT(queen_token), .expected = secret_text, .secret = true},
-    {.name = "QUEEN_TOKEN_FILE", .take = take_secret_file, AT(queen_token), .expected = secret_in_file},
-    {.name = "QUEEN_CA_FILE", .take = take_readable_file, AT(queen_ca_file), .expected = pem_file},
-    {.name = "QUEEN_S3_SINK",
-     .take = take_sink,
-     .fallback = "default",
-     .expected = "1 to 64 characters of A-Z a-z 0-9 . _ -"},
-    {.name = "QUEEN_S3_QUEUES", .take = take_queues, .expected = "a comma list of queues, or *"},
-    {.name = "QUEEN_S3_PARTITIONS",
-     .take = take_absent,
-     .expected = "it unset: a static list of partitions has no safeTime, so no window could ever be closed; "
-                 "they are discovered with POST /api/v1/partitions/changed"},
-    {.name = "QUEEN_S3_ENDPOINT",
-     .take = take_endpoint,
-     .expected = "scheme://host[:port] (http or https), or file:///absolute/dir"},
-    {.name = "QUEEN_S3_REGION", .take = take_word, AT(region), .expected = "a region's name, as eu-central-1"},
-    {.name = "QUEEN_S3_BUCKET", .take = take_bucket, .expected = "a bucket's name, without a slash or a blank"},
-    {.name = "QUEEN_S3_PREFIX",
-     .take = take_prefix,
-     .fallback = "queen",
-     .expected = "segments between single slashes, none of them empty, . or .."},
-    {.name = "QUEEN_S3_ACCESS_KEY",
-     .take = take_word,
-     AT(access_key),
-     .expected = "an access key, one word (its value is not shown)",
-     .secret = true},
-    {.name = "QUEEN_S3_SECRET_KEY", .take = take_secret, AT(secret_key), .expected = secret_text, .secret = true},
-    {.name = "QUEEN_S3_SECRET_KEY_FILE", .take = take_secret_file, AT(secret_key), .expected = secret_in_file},
-    {.name = "QUEEN_S3_PATH_STYLE",
-     .take = take_switch,
-     AT(path_style),
-     .expected = "true, false, 1, 0, yes, no, on or off"},
-    {.name = "QUEEN_S3_SSE", .take = take_choice, AT(sse), .expected = "AES256 or aws:kms", .choices = encryptions},
-    {.name = "QUEEN_S3_SSE_KMS_KEY_ID", .take = take_word, AT(sse_kms_key_id), .expected = "a KMS key's id, one word"},
-    {.name = "QUEEN_S3_FORMAT", .take = take_format, .fallback = "jsonl", .expected = "jsonl or parquet"},
-    {.name = "QUEEN_S3_COMPRESSION", .take = take_compression, .fallback = "zstd", .expected = "zstd, gzip or none"},
-    {.name = "QUEEN_S3_PARQUET_CODEC", .take = take_codec, .fallback = "zstd", .expected = "zstd or snappy"},
-    {.name = "QUEEN_S3_LAYOUT", .take = take_layout, .fallback = "merged", .expected = "merged or per-partition"},
-    {.name = "QUEEN_S3_ALIGN", .take = take_align, .fallback = "hour", .expected = "hour, day or none"},
-    {.name = "QUEEN_S3_START",
-     .take = take_choice,
-     AT(start),
-     .fallback = "latest",
-     .expected = "latest or earliest",
-     .choices = setting_starts},
-    NUMBER("QUEEN_S3_TARGET_MB", target_bytes, "128", 1, 5120, MB),
-    NUMBER("QUEEN_S3_MAX_WINDOW_MS", max_window_ms, "300000", 100, 86400000, 1),
-    NUMBER("QUEEN_S3_CHECKPOINT_EVERY", checkpoint_every, "20", 1, 100000, 1),
-    NUMBER("QUEEN_S3_MEMORY_MB", memory_bytes, "1024", 1, 1048576, MB),
-    NUMBER("QUEEN_S3_FETCH_CONCURRENCY", fetch_concurrency, "4", 1, 256, 1),
-    NUMBER("QUEEN_S3_DISCOVERY_INTERVAL_MS", discovery_interval_ms, "2000", 10, 3600000, 1),
-    NUMBER("QUEEN_S3_SAFE_GUARD_MS", safe_guard_ms, "5000", 0, 3600000, 1),
-    NUMBER("QUEEN_S3_LEASE_TTL_MS", lease_ttl_ms, "30000", 1000, 3600000, 1),
-    NUMBER("QUEEN_S3_MULTIPART_THRESHOLD_MB", multipart_threshold_bytes, "64", 5, 5120, MB),
-    {.name = "QUEEN_S3_LISTEN",
-     .take = take_listen,
-     .fallback = "127.0.0.1:9333",
-     .expected = "host:port, an IPv6 address in brackets, the port from 0 to 65535"},
-    {.name = "QUEEN_S3_INSTANCE", .take = take_text, AT(instance), .expected = "this instance's name"},
-    NUMBER("QUEEN_S3_WORKERS", workers, NULL, 1, WORKERS_MAX, 1),
-    {.name = "QUEEN_S3_CRASH_AT",
-     .take = take_choice,
-     AT(crash_at),
-     .fallback = "never",
-     .expected = "never, after_intent, mid_upload, after_upload, before_commit or after_commit",
-     .choices = setting_crash_points},
-    {.name = "QUEEN_S3_LOG_FORMAT",
-     .take = take_switch,
-     AT(log_json),
-     .fallback = "human",
-     .expected = "human or json",
-     .choices = log_formats},
-    {.name = "QUEEN_S3_LOG_LEVEL",
-     .take = take_choice,
-     AT(log_level),
-     .expected = "error, warn, info or debug",
-     .choices = log_levels},
-    {.name = "QUEEN_S3_SHUTDOWN_GRACE_MS",
-     .take = take_number,
-     AT(shutdown_grace_ms),
-     .fallback = "30000",
-     .expected = "a whole number, at least 100",
-     .least = 100,
-     .most = GRACE_MAX,
-     .unit = 1},
-    {.name = "QUEEN_S3_CONTROL", .take = take_control, AT(control), .expected = "an absolute path, or off"},
-    {.name = "QUEEN_S3_CONNECTORS", .take = take_text, AT(connectors), .expected = "a folder of connector definitions"},
-    {.name = "QUEEN_S3_CA_FILE", .take = take_readable_file, AT(ca_file), .expected = pem_file},
-};
-
-#define ROW_COUNT (sizeof rows / sizeof *rows)
-
 static bool is_blank(const char *text)
 {
     while (isspace((unsigned char)*text)) {
@@ -189,7 +66,7 @@ static int check_bytes(const struct setting_row *row, const char *text, struct e
     size_t size;
 
     told.expected = "UTF-8 text without control bytes";
-    for (const char *at = text; *at != '\0' && !row->secret; at += size) {
+    for (const char *at = text; *at != '\0'; at += size) {
         size = character_size((const unsigned char *)at);
         if (size == 0 || (unsigned char)*at < 0x20 || (*at == 0x7F && row->take != take_queues)) {
             return setting_refuse(&told, text, error);
@@ -200,11 +77,17 @@ static int check_bytes(const struct setting_row *row, const char *text, struct e
 
 static int read_row(const struct setting_row *row, const char *value, struct settings *settings, struct error *error)
 {
+    bool secret = (row->flags & SETTING_SECRET) != 0;
+    bool free_form = secret || (row->flags & SETTING_SHARED) != 0;
+
+    if (row->take == NULL) {
+        return 0;
+    }
     if (value == NULL || is_blank(value)) {
         return row->fallback != NULL ? row->take(row, row->fallback, settings, error) : 0;
     }
-    char *text = copy_value(value, row->secret);
-    int code = check_bytes(row, text, error);
+    char *text = copy_value(value, secret);
+    int code = free_form ? 0 : check_bytes(row, text, error);
 
     if (code == 0) {
         code = row->take(row, text, settings, error);
@@ -285,7 +168,7 @@ static int64_t count_cores(void)
 /* No more of them than there are queues; connectors without queues still need one. */
 static int64_t limit_workers(const struct settings *settings, int64_t workers)
 {
-    int64_t most = settings->all_queues ? WORKERS_MAX : (int64_t)settings->queue_count;
+    int64_t most = settings->all_queues ? SETTING_WORKERS_MAX : (int64_t)settings->queue_count;
 
     if (most < 1) {
         most = 1;
@@ -332,12 +215,10 @@ static void fill_instance(struct settings *settings)
 static int read_all(settings_lookup *lookup, void *argument, enum setting_need need, struct settings *settings,
                     struct error *error)
 {
-    const char *rust_log = lookup(argument, "RUST_LOG");
     int code = 0;
 
-    settings->log_level = settings_rust_log(rust_log != NULL ? rust_log : "");
-    for (size_t i = 0; i < ROW_COUNT && code == 0; i++) {
-        code = read_row(&rows[i], lookup(argument, rows[i].name), settings, error);
+    for (size_t i = 0; i < setting_row_count && code == 0; i++) {
+        code = read_row(&setting_rows[i], lookup(argument, setting_rows[i].name), settings, error);
     }
     if (code == 0) {
         code = check_required(settings, need, error);
@@ -351,7 +232,7 @@ static int read_all(settings_lookup *lookup, void *argument, enum setting_need n
     fill_instance(settings);
     if (settings->workers == 0) {
         int64_t cores = count_cores();
-        settings->workers = limit_workers(settings, cores < WORKERS_MAX ? cores : WORKERS_MAX);
+        settings->workers = limit_workers(settings, cores < SETTING_WORKERS_MAX ? cores : SETTING_WORKERS_MAX);
     }
     return need == NEED_ALL ? check_memory(settings, error) : 0;
 }

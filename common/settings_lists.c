@@ -159,11 +159,13 @@ static int rust_level(const char *directive, bool *own)
 
 /* The variable belongs to a whole family of programs, the broker that starts this one among them: what in it is about
  * others, or not understood, is no error here. A directive of our own wins over a plain level wherever it stands. */
-enum log_level settings_rust_log(const char *text)
+int take_rust_log(const struct setting_row *row, const char *text, struct settings *settings, struct error *error)
 {
     int level = LOG_INFO;
     bool decided = false;
 
+    (void)row;
+    (void)error;
     for (const char *at = text; at != NULL;) {
         bool own = false;
         char *directive = next_name(&at);
@@ -174,5 +176,6 @@ enum log_level settings_rust_log(const char *text)
             decided = decided || own;
         }
     }
-    return (enum log_level)level;
+    settings->log_level = (enum log_level)level;
+    return 0;
 }

@@ -43,7 +43,7 @@ static bool is_control(char byte)
 
 int setting_refuse(const struct setting_row *row, const char *text, struct error *error)
 {
-    if (row->secret) {
+    if ((row->flags & SETTING_SECRET) != 0) {
         return error_set(error, QS_ERROR_INPUT, "%s: expected %s", row->name, row->expected);
     }
     char *shown = memory_copy(text, strlen(text));
@@ -92,12 +92,7 @@ int take_number(const struct setting_row *row, const char *text, struct settings
     int64_t number = 0;
 
     if (!parse_number(text, row->least, row->most, &number)) {
-        char expected[96];
-        struct setting_row told = *row;
-        snprintf(expected, sizeof expected, "a whole number from %lld to %lld", (long long)row->least,
-                 (long long)row->most);
-        told.expected = row->expected != NULL ? row->expected : expected;
-        return setting_refuse(&told, text, error);
+        return setting_refuse(row, text, error);
     }
     number *= row->unit;
     memcpy((char *)settings + row->offset, &number, sizeof number);

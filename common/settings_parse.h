@@ -6,7 +6,11 @@
 #ifndef COMMON_SETTINGS_PARSE_H
 #define COMMON_SETTINGS_PARSE_H
 
+#include "common/setting_table.h"
 #include "common/settings.h"
+
+/* More workers than this no machine is for (spec 3.1). */
+#define SETTING_WORKERS_MAX 1024
 
 struct setting_choice {
     const char *name;
@@ -17,10 +21,10 @@ struct setting_row;
 typedef int setting_take(const struct setting_row *row, const char *text, struct settings *settings,
                          struct error *error);
 
-/* One variable of spec 3.1. */
+/* One variable of spec 3.1, and all that is said about it. */
 struct setting_row {
     const char *name;
-    setting_take *take;
+    setting_take *take;   /* NULL: not looked at */
     size_t offset;        /* of the field in struct settings, where take doesn't know it */
     const char *fallback; /* the default, read like any other value; NULL: none */
     const char *expected; /* behind "expected " in the line that refuses a value */
@@ -28,8 +32,17 @@ struct setting_row {
     int64_t most;
     int64_t unit;                         /* what the number is multiplied with */
     const struct setting_choice *choices; /* ended by a NULL name */
-    bool secret;                          /* no message shows its value */
+    unsigned flags;                       /* setting_table.h, and so on to the end */
+    const char *initial;                  /* where it is another text than fallback */
+    const char *accepted;                 /* where it is another text than expected */
+    const char *file_of;
+    const char *description;
 };
+
+/* In the order in which they are read: QUEEN_S3_FORMAT before the two that it chooses between, a secret before its file,
+ * RUST_LOG before QUEEN_S3_LOG_LEVEL. */
+extern const struct setting_row setting_rows[];
+extern const size_t setting_row_count;
 
 /* QS_ERROR_INPUT with `NAME=value: expected …`. The value is cut where it is long and shown without control bytes. */
 int setting_refuse(const struct setting_row *row, const char *text, struct error *error);
@@ -38,9 +51,7 @@ setting_take take_number, take_choice, take_switch, take_text, take_word, take_s
 setting_take take_url, take_endpoint, take_listen;
 setting_take take_sink, take_queues, take_bucket, take_prefix, take_control, take_readable_file, take_absent;
 setting_take take_format, take_compression, take_codec, take_layout, take_align;
-
-/* What RUST_LOG says about this program; LOG_INFO where it says nothing. */
-enum log_level settings_rust_log(const char *text);
+setting_take take_rust_log;
 
 /* An accepted URL without user and password, which may be secret: malloc. */
 char *settings_public_url(const char *url);

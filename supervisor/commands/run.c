@@ -10,32 +10,11 @@
 #include "supervisor/commands/commands.h"
 #include "supervisor/environment.h"
 #include "supervisor/loop.h"
-#include "supervisor/shard.h"
+#include "supervisor/validate.h"
 #include "worker/worker.h"
 
 /* Below it the broker's largest answer doesn't fit (spec 3.1). */
 #define ROOMY_MEMORY_BYTES ((int64_t)256 << 20)
-
-/* What the specification has and this version hasn't yet is refused, never half done. */
-static int check_supported(const struct settings *settings, struct error *error)
-{
-    if (settings->connectors != NULL) {
-        return error_set(error, QS_ERROR_INPUT,
-                         "QUEEN_S3_CONNECTORS=%s: not supported by this version, expected to be unset",
-                         settings->connectors);
-    }
-    return 0;
-}
-
-static int check_memory(const struct settings *settings, struct error *error)
-{
-    size_t workers = (size_t)settings->workers;
-
-    if (!settings->all_queues && settings->queue_count < workers) {
-        workers = settings->queue_count;
-    }
-    return shard_check_memory((uint64_t)settings->memory_bytes, workers, error);
-}
 
 static void say_boot(const struct settings *settings)
 {
@@ -67,7 +46,7 @@ static int run_sink(void)
         return COMMAND_CONFIGURATION;
     }
     log_configure(settings.log_level, settings.log_json);
-    if (check_supported(&settings, &error) != 0 || check_memory(&settings, &error) != 0) {
+    if (validate_settings(&settings, &error) != 0) {
         (void)fprintf(stderr, "queen-s3: %s\n", error.message);
     } else {
         say_boot(&settings);
