@@ -1,7 +1,6 @@
 /* The table of commands, dispatch, and the two commands that are about the table itself: command.h. */
 #include "supervisor/command.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,20 +9,30 @@
 
 static int run_version(int argc, char **argv);
 static int run_help(int argc, char **argv);
+static const char *help_choice(size_t number);
+
+static const struct command_exit exits[] = {
+    {EXIT_SUCCESS, "it has been printed"},
+    {COMMAND_CONFIGURATION, "an argument that isn't known"},
+    {0, NULL},
+};
 
 static const struct command command_version = {
     .name = "version",
-    .arguments = "",
+    .words = "",
     .summary = "print the version",
     .help = "",
+    .exits = exits,
     .run = run_version,
 };
 
 static const struct command command_help = {
     .name = "help",
-    .arguments = "[COMMAND]",
-    .summary = "print this, or what a command does",
+    .words = "[COMMAND]",
+    .summary = "print this list, or what one command does",
     .help = "",
+    .exits = exits,
+    .choice = help_choice,
     .run = run_help,
 };
 
@@ -34,7 +43,12 @@ static const struct command *const commands[] = {
 
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
-static const struct command *find(const char *name)
+const struct command *command_at(size_t number)
+{
+    return number < COMMAND_COUNT ? commands[number] : NULL;
+}
+
+const struct command *command_find(const char *name)
 {
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         if (strcmp(commands[i]->name, name) == 0) {
@@ -42,6 +56,13 @@ static const struct command *find(const char *name)
         }
     }
     return NULL;
+}
+
+static const char *help_choice(size_t number)
+{
+    const struct command *command = command_at(number);
+
+    return command != NULL ? command->name : NULL;
 }
 
 static int unknown(const char *name)
@@ -54,15 +75,6 @@ static int unexpected(const char *argument)
 {
     (void)fprintf(stderr, "queen-s3: unexpected argument %s; see queen-s3 help\n", argument);
     return COMMAND_CONFIGURATION;
-}
-
-static void print_one(const struct command *command)
-{
-    (void)printf("usage: queen-s3 %s%s%s\n\n%c%s.\n", command->name, command->arguments[0] == '\0' ? "" : " ",
-                 command->arguments, command->summary[0] - 'a' + 'A', command->summary + 1);
-    if (command->help[0] != '\0') {
-        (void)printf("\n%s", command->help);
-    }
 }
 
 static void print_all(void)
@@ -89,7 +101,7 @@ static int run_version(int argc, char **argv)
 
 static int run_help(int argc, char **argv)
 {
-    const struct command *command = argc > 2 ? find(argv[2]) : NULL;
+    const struct command *command = argc > 2 ? command_find(argv[2]) : NULL;
 
     if (argc > 3) {
         return unexpected(argv[3]);
@@ -98,7 +110,7 @@ static int run_help(int argc, char **argv)
         return unknown(argv[2]);
     }
     if (command != NULL) {
-        print_one(command);
+        command_print_help(stdout, command);
     } else {
         print_all();
     }
@@ -113,12 +125,12 @@ int command_main(int argc, char **argv)
         name += strspn(name, "-");
         name = *name == 'h' ? "help" : name;
     }
-    const struct command *command = find(name);
+    const struct command *command = command_find(name);
     if (command == NULL) {
         return unknown(name);
     }
     if (argc > 2 && command->run != run_help && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0)) {
-        print_one(command);
+        command_print_help(stdout, command);
         return EXIT_SUCCESS;
     }
     return command->run(argc, argv);

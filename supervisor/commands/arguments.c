@@ -10,75 +10,80 @@
 #define MINUTE_US INT64_C(60000000)
 #define FRACTION  6 /* digits that count */
 
-static const struct argument_option *find(const struct arguments *arguments, const char *text, size_t size)
+/* The option's place in the command's table; COMMAND_OPTIONS_MAX where it has none. */
+static size_t find(const struct command *command, const char *text, size_t size)
 {
-    for (size_t i = 0; i < arguments->option_count; i++) {
-        const char *name = arguments->options[i].name;
+    for (size_t i = 0; command->options != NULL && command->options[i].name != NULL; i++) {
+        const char *name = command->options[i].name;
         if (strlen(name) == size && memcmp(name, text, size) == 0) {
-            return &arguments->options[i];
+            return i;
         }
     }
-    return NULL;
+    return COMMAND_OPTIONS_MAX;
 }
 
 /* One option at argv[*at], its value perhaps behind it. */
-static int take_option(const struct arguments *arguments, int argc, char **argv, int *at, struct error *error)
+static int take_option(const struct command *command, struct arguments *arguments, int argc, char **argv, int *at,
+                       struct error *error)
 {
     char *text = argv[*at];
     char *equals = strchr(text, '=');
-    const struct argument_option *option =
-        find(arguments, text, equals != NULL ? (size_t)(equals - text) : strlen(text));
+    size_t place = find(command, text, equals != NULL ? (size_t)(equals - text) : strlen(text));
 
-    if (option == NULL) {
-        return error_set(error, QS_ERROR_INPUT, "unknown option %s; see queen-s3 help %s", text, argv[1]);
+    if (place == COMMAND_OPTIONS_MAX) {
+        return error_set(error, QS_ERROR_INPUT, "unknown option %s; see queen-s3 help %s", text, command->name);
     }
-    if (option->flag != NULL) {
-        if (equals != NULL) {
-            return error_set(error, QS_ERROR_INPUT, "%s takes no value; see queen-s3 help %s", option->name, argv[1]);
-        }
-        *option->flag = true;
-        return 0;
+    const struct command_option *option = &command->options[place];
+    if (option->argument == NULL) {
+        arguments->values[place] = "";
+        return equals == NULL ? 0
+                              : error_set(error, QS_ERROR_INPUT, "%s takes no value; see queen-s3 help %s",
+                                          option->name, command->name);
     }
-    if (*option->value != NULL) {
+    if (arguments->values[place] != NULL) {
         return error_set(error, QS_ERROR_INPUT, "%s is given twice", option->name);
     }
     if (equals == NULL && *at + 1 >= argc) {
-        return error_set(error, QS_ERROR_INPUT, "%s wants a value; see queen-s3 help %s", option->name, argv[1]);
+        return error_set(error, QS_ERROR_INPUT, "%s wants a value; see queen-s3 help %s", option->name, command->name);
     }
-    *option->value = equals != NULL ? equals + 1 : argv[++*at];
+    arguments->values[place] = equals != NULL ? equals + 1 : argv[++*at];
     return 0;
 }
 
-static int check_count(const struct arguments *arguments, const char *command, struct error *error)
+static int check_count(const struct command *command, const struct arguments *arguments, struct error *error)
 {
-    if (arguments->word_count > arguments->most) {
-        return error_set(error, QS_ERROR_INPUT, "unexpected argument %s; see queen-s3 help %s",
-                         arguments->words[arguments->most], command);
+    size_t least = 0;
+    size_t most = 0;
+
+    command_word_limits(command, &least, &most);
+    if (arguments->word_count > most) {
+        return error_set(error, QS_ERROR_INPUT, "unexpected argument %s; see queen-s3 help %s", arguments->words[most],
+                         command->name);
     }
-    if (arguments->word_count < arguments->least) {
-        return error_set(error, QS_ERROR_INPUT, "an argument is missing; see queen-s3 help %s", command);
+    if (arguments->word_count < least) {
+        return error_set(error, QS_ERROR_INPUT, "an argument is missing; see queen-s3 help %s", command->name);
     }
     return 0;
 }
 
-int arguments_parse(struct arguments *arguments, int argc, char **argv, struct error *error)
+int arguments_parse(const struct command *command, int argc, char **argv, struct arguments *arguments,
+                    struct error *error)
 {
     bool options = true;
     int code = 0;
 
-    arguments->words = memory_new((size_t)argc, sizeof *arguments->words);
-    arguments->word_count = 0;
+    *arguments = (struct arguments){.words = memory_new((size_t)argc, sizeof *arguments->words)};
     for (int i = 2; i < argc && code == 0; i++) {
         if (options && strcmp(argv[i], "--") == 0) {
             options = false;
         } else if (options && argv[i][0] == '-' && argv[i][1] != '\0') {
-            code = take_option(arguments, argc, argv, &i, error);
+            code = take_option(command, arguments, argc, argv, &i, error);
         } else {
             arguments->words[arguments->word_count++] = argv[i];
         }
     }
     if (code == 0) {
-        code = check_count(arguments, argv[1], error);
+        code = check_count(command, arguments, error);
     }
     if (code != 0) {
         free(arguments->words);

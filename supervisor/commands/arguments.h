@@ -4,31 +4,25 @@
 #ifndef SUPERVISOR_COMMANDS_ARGUMENTS_H
 #define SUPERVISOR_COMMANDS_ARGUMENTS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/lake/window_list.h"
-
-struct argument_option {
-    const char *name;   /* with its dashes, "--since" */
-    const char **value; /* where it takes one: "--since T" or "--since=T" */
-    bool *flag;         /* where it doesn't */
-};
+#include "supervisor/command.h"
 
 struct arguments {
-    const struct argument_option *options;
-    size_t option_count;
-    size_t least; /* words */
-    size_t most;
+    /* By the option's place in the command's table: what it was given, "" where it takes nothing; NULL: not there. */
+    const char *values[COMMAND_OPTIONS_MAX];
     const char **words; /* what isn't an option, in order; malloc, free() */
     size_t word_count;
 };
 
-/* Options may stand anywhere; all behind `--` is words. 0, or QS_ERROR_INPUT. Words and values point into argv. */
-int arguments_parse(struct arguments *arguments, int argc, char **argv, struct error *error);
+/* As the command's table has it. Options may stand anywhere, with their value behind them or behind a =; all behind `--`
+ * is words. 0, or QS_ERROR_INPUT. Words and values point into argv. */
+int arguments_parse(const struct command *command, int argc, char **argv, struct arguments *arguments,
+                    struct error *error);
 
 /* A queue's name as the broker takes it: not empty, no control byte but DEL. */
 int arguments_queue(const char *text, struct error *error);

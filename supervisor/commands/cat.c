@@ -165,49 +165,63 @@ static int open_and_print(const char *queue, struct window_query *query, const c
     return code;
 }
 
+enum { OPTION_WINDOW, OPTION_PARTITION, OPTION_SINCE, OPTION_UNTIL };
+
 static int run_cat(int argc, char **argv)
 {
-    const char *since = NULL;
-    const char *until = NULL;
-    const char *window = NULL;
-    const char *partition = NULL;
-    const struct argument_option options[] = {{"--since", &since, NULL},
-                                              {"--until", &until, NULL},
-                                              {"--window", &window, NULL},
-                                              {"--partition", &partition, NULL}};
-    struct arguments arguments = {
-        .options = options, .option_count = sizeof options / sizeof *options, .least = 1, .most = 1};
     struct window_query query = {.first_k = 0};
+    struct arguments arguments;
     struct error error;
 
     output_begin();
-    if (arguments_parse(&arguments, argc, argv, &error) != 0) {
+    if (arguments_parse(&command_cat, argc, argv, &arguments, &error) != 0) {
         return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
     const char *queue = arguments.words[0];
     free(arguments.words);
-    if (arguments_queue(queue, &error) != 0 || arguments_stretch(since, until, &query, &error) != 0 ||
-        arguments_window(window, &query, &error) != 0) {
+    if (arguments_queue(queue, &error) != 0 ||
+        arguments_stretch(arguments.values[OPTION_SINCE], arguments.values[OPTION_UNTIL], &query, &error) != 0 ||
+        arguments_window(arguments.values[OPTION_WINDOW], &query, &error) != 0) {
         return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
-    return output_end(open_and_print(queue, &query, partition));
+    return output_end(open_and_print(queue, &query, arguments.values[OPTION_PARTITION]));
 }
+
+static const struct command_option options[] = {
+    [OPTION_WINDOW] = {"--window", "K", "only the window with this number"},
+    [OPTION_PARTITION] = {"--partition", "P", "only this partition, named as the broker names it"},
+    [OPTION_SINCE] = {"--since", "T",
+                      "only records whose ts is T or later. T is as in RFC 3339 (2026-09-04T10:05:00Z, with any "
+                      "offset), or microseconds since 1970-01-01"},
+    [OPTION_UNTIL] = {"--until", "T", "only records whose ts is before T"},
+    {NULL, NULL, NULL},
+};
+
+static const struct command_exit exits[] = {
+    {EXIT_SUCCESS, "the records have been printed, or a reader went away, as head does"},
+    {COMMAND_FAULT,
+     "there is no such window, or an object is missing or damaged (what came before it has been printed)"},
+    {COMMAND_CONFIGURATION, "arguments or settings are wrong"},
+    {COMMAND_UNREACHABLE, "the bucket can't be reached"},
+    {0, NULL},
+};
+
+static const struct command_example examples[] = {
+    {"queen-s3 cat orders --partition cust-0420 | head", "prints the first records of a partition"},
+    {"queen-s3 cat orders --window 1842 | jq -c .payload", "prints the payloads of one window"},
+    {NULL, NULL},
+};
 
 const struct command command_cat = {
     .name = "cat",
-    .arguments = "QUEUE [--window K] [--partition P] [--since T] [--until T]",
+    .words = "QUEUE",
     .summary = "print records of a queue as JSON Lines",
-    .help = "The envelope lines of the lake, window after window, within an object by partition and offset. Parquet\n"
+    .help = "The envelope lines of the lake, window after window, within an object by partition and offset. Parquet "
             "comes out as the same lines; a line break between the tokens of a payload becomes a blank.\n"
-            "\n"
-            "--window K             only the window with this number\n"
-            "--partition P          only this partition, named as the broker names it\n"
-            "--since T, --until T   only records with T <= ts < T. T is as in RFC 3339 (2026-09-04T10:05:00Z, with\n"
-            "                       any offset) or microseconds since 1970-01-01.\n"
-            "\n"
-            "Needs the settings that name the bucket, and its keys; no broker. Only windows, and of Parquet files\n"
-            "only row groups, that can match are read. Exit code 1 where there is no such window, or an object is\n"
-            "missing or damaged (what came before has been printed), 3 where the bucket can't be reached. A reader\n"
-            "that goes away, as head does, ends it with 0.\n",
+            "Needs the settings that name the bucket, and its keys; no broker. Only windows, and of Parquet files "
+            "only row groups, that can match are read.",
+    .options = options,
+    .exits = exits,
+    .examples = examples,
     .run = run_cat,
 };

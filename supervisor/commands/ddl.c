@@ -64,12 +64,12 @@ static int print(const struct settings *settings, const char *engine, const char
 
 static int run_ddl(int argc, char **argv)
 {
-    struct arguments arguments = {.least = 2, .most = 2};
+    struct arguments arguments;
     struct settings settings;
     struct error error;
 
     output_begin();
-    if (arguments_parse(&arguments, argc, argv, &error) != 0) {
+    if (arguments_parse(&command_ddl, argc, argv, &arguments, &error) != 0) {
         return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
     const char *engine = arguments.words[0];
@@ -84,19 +84,35 @@ static int run_ddl(int argc, char **argv)
     return output_end(code);
 }
 
+static const char *engine_name(size_t number)
+{
+    return ddl_engines[number].name;
+}
+
+static const struct command_exit exits[] = {
+    {EXIT_SUCCESS, "the text has been printed"},
+    {COMMAND_CONFIGURATION, "there is no such engine, or arguments or settings are wrong"},
+    {0, NULL},
+};
+
+static const struct command_example examples[] = {
+    {"queen-s3 ddl duckdb orders | duckdb lake.db", "makes a view named orders in a DuckDB file"},
+    {"queen-s3 ddl polars orders > orders.py", "writes a script that defines df, the records of the queue"},
+    {NULL, NULL},
+};
+
 const struct command command_ddl = {
     .name = "ddl",
-    .arguments = "ENGINE QUEUE",
+    .words = "ENGINE QUEUE",
     .summary = "print a ready query or table of a queue for a query engine",
-    .help =
-        "ENGINE is duckdb, spark, trino, athena, clickhouse, snowflake, polars, pyarrow or pandas.\n"
-        "\n"
-        "For an SQL engine the text makes a view (or table) named after the queue, with the columns partition,\n"
-        "offset, transaction_id, ts (with its time zone), payload (JSON text), and dt and hour, by which an engine\n"
-        "skips what it needn't read. For Python it is a script that defines df with the same columns.\n"
-        "\n"
-        "It fits this configuration: format, compression, align, prefix, endpoint, region, bucket and addressing\n"
-        "are read from the environment. No keys are needed and none are printed: the text says in a comment where\n"
-        "the engine takes them from.\n",
+    .help = "For an SQL engine the text makes a view (or table) named after the queue, with the columns partition, "
+            "offset, transaction_id, ts (with its time zone), payload (JSON text), and dt and hour, by which an engine "
+            "skips what it needn't read. For Python it is a script that defines df with the same columns.\n"
+            "It fits this configuration: format, compression, align, prefix, endpoint, region, bucket and addressing "
+            "are read from the environment. No keys are needed and none are printed: the text says in a comment where "
+            "the engine takes them from.",
+    .exits = exits,
+    .examples = examples,
+    .choice = engine_name,
     .run = run_ddl,
 };

@@ -14,6 +14,7 @@
 
 #include "common/byte_buffer.h"
 #include "common/memory.h"
+#include "supervisor/commands/arguments.h"
 #include "supervisor/commands/commands.h"
 #include "supervisor/commands/output.h"
 
@@ -188,14 +189,16 @@ char *policy_text(const struct settings *settings)
 
 static int run_policy(int argc, char **argv)
 {
+    struct arguments arguments;
     struct settings settings;
     struct error error;
     int code = EXIT_SUCCESS;
 
     output_begin();
-    if (argc > 2) {
-        return command_fail(COMMAND_CONFIGURATION, "unexpected argument %s; see queen-s3 help policy", argv[2]);
+    if (arguments_parse(&command_policy, argc, argv, &arguments, &error) != 0) {
+        return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
+    free(arguments.words);
     if (settings_read_bucket(settings_lookup_environment, NULL, false, &settings, &error) != 0) {
         return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
@@ -211,14 +214,27 @@ static int run_policy(int argc, char **argv)
     return output_end(code);
 }
 
+static const struct command_exit exits[] = {
+    {EXIT_SUCCESS, "the document has been printed"},
+    {COMMAND_CONFIGURATION, "arguments or settings are wrong, or the endpoint is a folder"},
+    {0, NULL},
+};
+
+static const struct command_example examples[] = {
+    {"queen-s3 policy | jq .policy > policy.json", "writes the policy for the sink's user or role"},
+    {"queen-s3 policy | jq .lifecycle > lifecycle.json", "writes the lifecycle rule for the bucket"},
+    {NULL, NULL},
+};
+
 const struct command command_policy = {
     .name = "policy",
-    .arguments = "",
+    .words = "",
     .summary = "print the least-privilege policy and the lifecycle rule for this bucket",
-    .help = "One JSON document on standard output: `policy` is for the user or role whose key pair the sink has,\n"
+    .help = "One JSON document on standard output: `policy` is for the user or role whose key pair the sink has, "
             "`lifecycle` for the bucket (put-bucket-lifecycle-configuration takes it as it is), `why` is for you.\n"
-            "\n"
-            "Needs QUEEN_S3_ENDPOINT, QUEEN_S3_REGION and QUEEN_S3_BUCKET, and minds QUEEN_S3_PREFIX,\n"
-            "QUEEN_S3_SSE and QUEEN_S3_SSE_KMS_KEY_ID; no keys, and nothing is asked of the bucket.\n",
+            "Needs QUEEN_S3_ENDPOINT, QUEEN_S3_REGION and QUEEN_S3_BUCKET, and minds QUEEN_S3_PREFIX, QUEEN_S3_SSE and "
+            "QUEEN_S3_SSE_KMS_KEY_ID; no keys, and nothing is asked of the bucket.",
+    .exits = exits,
+    .examples = examples,
     .run = run_policy,
 };

@@ -1,12 +1,14 @@
 /*
  * `queen-s3 [run]`: the sink. Settings, the boot line; then the supervisor, whose exit code is the program's.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/file_store.h"
 #include "common/log.h"
 #include "common/settings.h"
+#include "supervisor/commands/arguments.h"
 #include "supervisor/commands/commands.h"
 #include "supervisor/environment.h"
 #include "supervisor/loop.h"
@@ -58,22 +60,37 @@ static int run_sink(void)
 
 static int run(int argc, char **argv)
 {
-    if (argc > 2) {
-        (void)fprintf(stderr, "queen-s3: unexpected argument %s; see queen-s3 help\n", argv[2]);
+    struct arguments arguments;
+    struct error error;
+
+    if (arguments_parse(&command_run, argc, argv, &arguments, &error) != 0) {
+        (void)fprintf(stderr, "queen-s3: %s\n", error.message);
         return COMMAND_CONFIGURATION;
     }
+    free(arguments.words);
     supervisor_hold_signals();
     environment_init(argc, argv);
     environment_set_title("queen-s3: supervisor");
     return run_sink();
 }
 
+static const struct command_exit exits[] = {
+    {EXIT_SUCCESS, "a signal came and every queue drained, or the grace ran out"},
+    {COMMAND_FAULT, "QUEEN_S3_LISTEN could not be bound"},
+    {COMMAND_CONFIGURATION, "arguments or settings are wrong; the line names the variable"},
+    {COMMAND_UNREACHABLE, "the broker or the bucket could not be reached at the start"},
+    {128 + SIGINT, "a second signal came, SIGINT"},
+    {128 + SIGTERM, "a second signal came, SIGTERM"},
+    {0, NULL},
+};
+
 const struct command command_run = {
     .name = "run",
-    .arguments = "",
+    .words = "",
     .summary = "mirror queues of a Queen broker into object storage (the default)",
     .help =
-        "Runs until SIGTERM or SIGINT, which drain it; a second signal kills it at once. Exit code 0 after a stop,\n"
-        "2 for a configuration that can't be right, 3 where the broker or the bucket didn't answer at the start.\n",
+        "Runs until SIGTERM or SIGINT, which drain it; a second signal kills it at once. Once it runs, nothing that "
+        "broker or bucket do ends it: it lags, and goes on.",
+    .exits = exits,
     .run = run,
 };

@@ -79,43 +79,62 @@ static int verify_all(const struct arguments *arguments, bool deep)
     return code;
 }
 
+enum { OPTION_DEEP };
+
 static int run_verify(int argc, char **argv)
 {
-    bool deep = false;
-    const struct argument_option options[] = {{"--deep", NULL, &deep}};
-    struct arguments arguments = {.options = options, .option_count = 1, .least = 1, .most = (size_t)argc};
+    struct arguments arguments;
     struct error error;
     int code = 0;
 
     output_begin();
-    if (arguments_parse(&arguments, argc, argv, &error) != 0) {
+    if (arguments_parse(&command_verify, argc, argv, &arguments, &error) != 0) {
         return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
     for (size_t i = 0; i < arguments.word_count && code == 0; i++) {
         code = arguments_queue(arguments.words[i], &error);
     }
-    code = code != 0 ? command_fail(COMMAND_CONFIGURATION, "%s", error.message) : verify_all(&arguments, deep);
+    code = code != 0 ? command_fail(COMMAND_CONFIGURATION, "%s", error.message)
+                     : verify_all(&arguments, arguments.values[OPTION_DEEP] != NULL);
     free(arguments.words);
     return output_end(code);
 }
 
+static const struct command_option options[] = {
+    [OPTION_DEEP] = {"--deep", NULL,
+                     "read every object too: its sha256, the form of each record, their number, order and bounds, no "
+                     "record twice, first and last ts, partitions, and in per-partition layout the offsets"},
+    {NULL, NULL, NULL},
+};
+
+static const struct command_exit exits[] = {
+    {EXIT_SUCCESS, "all of it holds"},
+    {COMMAND_FAULT, "something doesn't hold; each fault is a line"},
+    {COMMAND_CONFIGURATION, "arguments or settings are wrong"},
+    {COMMAND_UNREACHABLE, "the bucket can't be reached"},
+    {0, NULL},
+};
+
+static const struct command_example examples[] = {
+    {"queen-s3 verify orders clicks", "proves two queues from their manifests and a list of their objects"},
+    {"queen-s3 verify orders --deep && echo whole", "reads every record, and says so where all is well"},
+    {NULL, NULL},
+};
+
 const struct command command_verify = {
     .name = "verify",
-    .arguments = "QUEUE... [--deep]",
+    .words = "QUEUE...",
     .summary = "prove that the lake of a queue is whole",
-    .help =
-        "From the bucket alone: that the manifests have no hole in k, windows tile without overlap and keep to the\n"
-        "alignment, sums add up, every object is there with its size, and nothing lies among them that no manifest\n"
-        "names.\n"
-        "\n"
-        "--deep   reads every object too: its sha256, the form of each record, their number, order and bounds, no\n"
-        "         record twice, first and last ts, partitions, and in per-partition layout the offsets\n"
-        "\n"
-        "Each fault is a line `fault: object or manifest: what was found: expected what`, each range that was lost\n"
-        "to retention a line `lost: …`; the last line of a queue is the verdict. Progress is shown on a terminal.\n"
-        "\n"
-        "Needs the settings that name the bucket, and its keys; no broker. QUEEN_S3_ALIGN=none says that windows\n"
-        "needn't keep to the hour. Exit code 0 where all of it holds, 1 where something doesn't, 2 for arguments\n"
-        "and settings, 3 where the bucket can't be reached.\n",
+    .help = "From the bucket alone: that the manifests have no hole in k, windows tile without overlap and keep to the "
+            "alignment, sums add up, every object is there with its size, and nothing lies among them that no "
+            "manifest names.\n"
+            "Each fault is a line `fault: object or manifest: what was found: expected what`, each range that was "
+            "lost to retention a line that begins with `lost:`; the last line of a queue is the verdict. Progress is "
+            "shown on a terminal.\n"
+            "Needs the settings that name the bucket, and its keys; no broker. QUEEN_S3_ALIGN=none says that windows "
+            "needn't keep to the hour.",
+    .options = options,
+    .exits = exits,
+    .examples = examples,
     .run = run_verify,
 };

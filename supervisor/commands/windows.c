@@ -158,26 +158,23 @@ static int print_windows(struct bucket *bucket, const struct window_query *query
     return EXIT_SUCCESS;
 }
 
+enum { OPTION_SINCE, OPTION_UNTIL, OPTION_JSON };
+
 static int run_windows(int argc, char **argv)
 {
-    const char *since = NULL;
-    const char *until = NULL;
-    bool json = false;
-    const struct argument_option options[] = {
-        {"--since", &since, NULL}, {"--until", &until, NULL}, {"--json", NULL, &json}};
-    struct arguments arguments = {
-        .options = options, .option_count = sizeof options / sizeof *options, .least = 1, .most = 1};
     struct window_query query = {.first_k = 0};
+    struct arguments arguments;
     struct bucket bucket;
     struct error error;
 
     output_begin();
-    if (arguments_parse(&arguments, argc, argv, &error) != 0) {
+    if (arguments_parse(&command_windows, argc, argv, &arguments, &error) != 0) {
         return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
     const char *queue = arguments.words[0];
     free(arguments.words);
-    if (arguments_queue(queue, &error) != 0 || arguments_stretch(since, until, &query, &error) != 0) {
+    if (arguments_queue(queue, &error) != 0 ||
+        arguments_stretch(arguments.values[OPTION_SINCE], arguments.values[OPTION_UNTIL], &query, &error) != 0) {
         return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
     int code = bucket_open(&bucket, &error);
@@ -186,26 +183,48 @@ static int run_windows(int argc, char **argv)
     }
     query.prefix = bucket.settings.prefix;
     query.queue = (struct name){queue, strlen(queue)};
-    code = print_windows(&bucket, &query, json);
+    code = print_windows(&bucket, &query, arguments.values[OPTION_JSON] != NULL);
     bucket_close(&bucket);
     return output_end(code);
 }
 
+static const struct command_option options[] = {
+    [OPTION_SINCE] = {"--since", "T",
+                      "only windows that have anything of the time from T on. T is as in RFC 3339 "
+                      "(2026-09-04T10:05:00Z, with any offset), or microseconds since 1970-01-01"},
+    [OPTION_UNTIL] = {"--until", "T", "only windows that have anything of the time before T"},
+    [OPTION_JSON] = {"--json", NULL,
+                     "a JSON object a window, each on its own line, with the names and units of the manifest: k, "
+                     "tStart, tEnd, format, compression, layout, objects (their number), records, bytes, partitions, "
+                     "minTs, maxTs, lost, committedAt, manifest (its key)"},
+    {NULL, NULL, NULL},
+};
+
+static const struct command_exit exits[] = {
+    {EXIT_SUCCESS, "the windows have been listed"},
+    {COMMAND_FAULT, "there is no such window, or a manifest can't be read"},
+    {COMMAND_CONFIGURATION, "arguments or settings are wrong"},
+    {COMMAND_UNREACHABLE, "the bucket can't be reached"},
+    {0, NULL},
+};
+
+static const struct command_example examples[] = {
+    {"queen-s3 windows orders --since 2026-09-04T00:00:00Z --until 2026-09-05T00:00:00Z",
+     "lists the windows of one day"},
+    {"queen-s3 windows orders --json | jq 'select(.lost != [])'", "finds the windows before which records were lost"},
+    {NULL, NULL},
+};
+
 const struct command command_windows = {
     .name = "windows",
-    .arguments = "QUEUE [--since T] [--until T] [--json]",
+    .words = "QUEUE",
     .summary = "list the committed windows of a queue",
-    .help = "A row for each window, from its manifest: its number, the time that it spans (the second end is not part\n"
-            "of it), its records, the bytes of its objects, partitions with a record, records that were lost to\n"
+    .help = "A row for each window, from its manifest: its number, the time that it spans (the second end is not part "
+            "of it), its records, the bytes of its objects, partitions with a record, records that were lost to "
             "retention before they were read, and objects. The last row adds up.\n"
-            "\n"
-            "--since T, --until T   windows that have any of this stretch of time. T is as in RFC 3339\n"
-            "                       (2026-09-04T10:05:00Z, with any offset) or microseconds since 1970-01-01.\n"
-            "--json                 instead one JSON object a window, each on its own line, with the names and units\n"
-            "                       of the manifest: k, tStart, tEnd, format, compression, layout, objects (their\n"
-            "                       number), records, bytes, partitions, minTs, maxTs, lost, committedAt, manifest.\n"
-            "\n"
-            "Needs the settings that name the bucket, and its keys; no broker. Exit code 1 where there is no such\n"
-            "window or a manifest can't be read, 3 where the bucket can't be reached.\n",
+            "Needs the settings that name the bucket, and its keys; no broker.",
+    .options = options,
+    .exits = exits,
+    .examples = examples,
     .run = run_windows,
 };

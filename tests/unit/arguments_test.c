@@ -9,9 +9,9 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
-static const char *since;
-static bool deep;
-static const struct argument_option options[] = {{"--since", &since, NULL}, {"--deep", NULL, &deep}};
+enum { SINCE, DEEP };
+static const struct command_option options[] = {{"--since", "T", "x"}, {"--deep", NULL, "x"}, {NULL, NULL, NULL}};
+static struct command command = {.name = "verify", .options = options};
 static struct arguments parsed;
 static struct error error;
 
@@ -22,15 +22,13 @@ static int parse(const char *line)
     static char *argv[16];
     int argc = 0;
 
-    since = NULL;
-    deep = false;
-    parsed = (struct arguments){.options = options, .option_count = LENGTH(options), .least = 1, .most = 2};
+    command.words = "QUEUE [OTHER]";
     ck_assert_uint_lt(strlen(line), sizeof text - 32);
     (void)stpcpy(stpcpy(text, "queen-s3 verify "), line);
     for (char *word = strtok(text, " "); word != NULL; word = strtok(NULL, " ")) {
         argv[argc++] = word;
     }
-    return arguments_parse(&parsed, argc, argv, &error);
+    return arguments_parse(&command, argc, argv, &parsed, &error);
 }
 
 START_TEST(takes_words_and_options_in_any_order)
@@ -39,15 +37,15 @@ START_TEST(takes_words_and_options_in_any_order)
     ck_assert_uint_eq(parsed.word_count, 2);
     ck_assert_str_eq(parsed.words[0], "orders");
     ck_assert_str_eq(parsed.words[1], "clicks");
-    ck_assert_str_eq(since, "12");
-    ck_assert(deep);
+    ck_assert_str_eq(parsed.values[SINCE], "12");
+    ck_assert_ptr_nonnull(parsed.values[DEEP]);
     free(parsed.words);
     ck_assert_int_eq(parse("--since=a=b -"), 0);
-    ck_assert_str_eq(since, "a=b");
+    ck_assert_str_eq(parsed.values[SINCE], "a=b");
     ck_assert_str_eq(parsed.words[0], "-");
     free(parsed.words);
     ck_assert_int_eq(parse("-- --deep"), 0);
-    ck_assert(!deep);
+    ck_assert_ptr_null(parsed.values[DEEP]);
     ck_assert_str_eq(parsed.words[0], "--deep");
     free(parsed.words);
 }
