@@ -22,12 +22,18 @@ endif
 ifeq ($(VARIANT),fuzz)
 CC := clang
 endif
+# The one C++ file (worker/connector/toml.cpp) is compiled by the sibling of the C compiler.
+ifeq ($(origin CXX),default)
+CXX = $(if $(findstring clang,$(CC)),clang++,g++)
+endif
 
-PACKAGES := libcurl openssl libzstd zlib libcjson libmicrohttpd expat snappy
+PACKAGES := libcurl openssl libzstd zlib libcjson libmicrohttpd expat snappy rdkafka
 
 # Flags. Given on the command line, CFLAGS and LDFLAGS come after these and so win.
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
-BASE     := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -O2 -g -fno-omit-frame-pointer -fPIE -I. $(WARNINGS)
+PLAIN    := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -O2 -g -fno-omit-frame-pointer -fPIE -I.
+BASE     := -std=c11 $(PLAIN) $(WARNINGS)
+BASE_CXX := -std=c++17 $(PLAIN) $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARNINGS))
 HARDEN   := -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 LINK     := -pie -Wl,--as-needed -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -pthread
 
@@ -52,16 +58,18 @@ ifneq ($(shell $(PKG_CONFIG) --exists $(PACKAGES) check 2>/dev/null && echo yes)
 $(error missing development packages among: $(PACKAGES) check (on Debian and Ubuntu: sh packaging/with-dependencies make $(MAKECMDGOALS)))
 endif
 PKG_CFLAGS  := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) check)
-PKG_LIBS    := $(shell $(PKG_CONFIG) --libs $(PACKAGES))
+PKG_LIBS    := $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -lstdc++
 CHECK_LIBS  := $(shell $(PKG_CONFIG) --libs check)
 endif
 
 ALL_CFLAGS  = $(BASE) $(FLAGS_$(VARIANT)) $(PKG_CFLAGS) $(CFLAGS)
+# The linker is C's, without the one sanitizer that needs the C++ compiler's runtime.
+ALL_CXXFLAGS = $(BASE_CXX) $(FLAGS_$(VARIANT)) -fno-sanitize=vptr $(CFLAGS)
 ALL_LDFLAGS = $(FLAGS_$(VARIANT)) $(LINK) $(LDFLAGS)
 
 # What there is to build, from what is there.
-sources = $(sort $(wildcard $(addsuffix /*.c,$(1)) $(addsuffix /*/*.c,$(1))))
-objects = $(patsubst %.c,$(OBJ)/%.o,$(1))
+sources = $(sort $(wildcard $(foreach e,c cpp,$(addsuffix /*.$(e),$(1)) $(addsuffix /*/*.$(e),$(1)))))
+objects = $(addprefix $(OBJ)/,$(addsuffix .o,$(basename $(1))))
 
 COMMON_SRC     := $(call sources,common)
 WORKER_SRC     := $(call sources,worker)
@@ -143,7 +151,8 @@ fuzz: ## run every fuzz target over its corpus for SECONDS_EACH (60) seconds
 
 # What the linters say is an error. A file that was clean is looked at again only when it, what it includes, or the
 # rules have changed (one stamp a file, on top of the compiler's own dependencies).
-LINT_C    := $(ALL_SRC)
+LINT_C    := $(filter %.c,$(ALL_SRC))
+LINT_CXX  := $(filter %.cpp,$(ALL_SRC))
 # Scripts are found by their first line, $(1), as recursively expanded variables: only lint looks.
 scripts    = $(sort $(shell find tests packaging .ci -type f -not -path '*/corpus/*' \
                  -exec awk 'FNR == 1 && /^\#!.*$(1)/ { print FILENAME } { nextfile }' {} +))
@@ -157,7 +166,7 @@ lint: ## clang-format, clang-tidy, cppcheck, shellcheck, pyflakes, pycodestyle
 	+@$(in_parallel) lint-layout lint-tidy lint-cppcheck lint-scripts
 
 lint-layout:
-	@$(if $(LINT_C)$(HEADERS),clang-format --dry-run -Werror --ferror-limit=5 $(LINT_C) $(HEADERS))
+	@$(if $(LINT_C)$(HEADERS),clang-format --dry-run -Werror --ferror-limit=5 $(LINT_C) $(LINT_CXX) $(HEADERS))
 
 lint-tidy: $(TIDY)
 
@@ -171,7 +180,7 @@ lint-scripts:
 	@$(if $(LINT_PY),$(PYTHON) -m pycodestyle --max-line-length=120 $(LINT_PY))
 
 format: ## lay out every C file as .clang-format says (or FILES='a.c b.h' alone)
-	clang-format -i $(or $(FILES),$(LINT_C) $(HEADERS))
+	clang-format -i $(or $(FILES),$(LINT_C) $(LINT_CXX) $(HEADERS))
 
 build/lint/%.tidy: %.c $(OBJ)/%.o .clang-tidy
 	@mkdir -p $(@D)
@@ -206,12 +215,17 @@ $(1): FORCE
 	@printf '%s\n' '$(2)' | cmp -s - $$@ || printf '%s\n' '$(2)' > $$@
 endef
 
-$(eval $(call remember,$(OBJ)/flags,$(CC) $(ALL_CFLAGS) | $(ALL_LDFLAGS) | $(PKG_LIBS) $(CHECK_LIBS)))
+$(eval $(call remember,$(OBJ)/flags,$(CC) $(ALL_CFLAGS) | $(CXX) $(ALL_CXXFLAGS) | $(ALL_LDFLAGS) | $(PKG_LIBS) $(CHECK_LIBS)))
 
 $(OBJ)/%.o: %.c $(OBJ)/flags
 	@mkdir -p $(@D)
 	@echo "  CC    $(if $(filter-out release,$(VARIANT)),[$(VARIANT)] )$<"
 	@$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+$(OBJ)/%.o: %.cpp $(OBJ)/flags
+	@mkdir -p $(@D)
+	@echo "  CXX   $(if $(filter-out release,$(VARIANT)),[$(VARIANT)] )$<"
+	@$(CXX) $(ALL_CXXFLAGS) -MMD -MP -c $< -o $@
 
 # $(1) the library's name, $(2) its sources. The list of members is remembered, so that a removed file leaves the library.
 define library
