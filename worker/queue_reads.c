@@ -302,13 +302,14 @@ static bool call_alone(struct queue *queue)
     return true;
 }
 
-/* What writing a window will need beside it. It is kept free while none is written: the encoder takes what it needs at
- * once, and where blocks had filled the budget by then, the parts would stand on top of it. */
+/* What writing a window will need beside it. It is kept free while none is written, and while the last one is only
+ * being committed: the encoder takes what it needs at once, and where blocks had filled the budget by then, the parts
+ * would stand on top of it. */
 static uint64_t encode_room(const struct queue *queue)
 {
     const struct settings *settings = queue->host->settings;
     struct window_shape shape = {settings->format, settings->compression, settings->layout, settings->align};
-    if (queue->commit.step != COMMIT_IDLE)
+    if (queue->commit.step == COMMIT_UPLOAD)
         return 0; /* taken already */
     uint64_t need = encode_memory(&shape, (uint64_t)settings->target_bytes, queue->host->multipart_threshold);
     uint64_t most = queue->world->budget->limit / ENCODE_SHARE;

@@ -61,7 +61,8 @@ static void ignore_done(void *argument, const struct error *error)
     (void)error;
 }
 
-/* Lets go of everything that this attempt holds; the multipart upload is aborted best effort. */
+/* Lets go of everything that this attempt holds; the multipart upload is aborted best effort. What the encoder needs
+ * stays taken from the budget: others would fill that room while the next attempt waits for its turn. */
 static void attempt_drop(struct upload *upload)
 {
     struct object_store *store = upload->world->store;
@@ -83,8 +84,6 @@ static void attempt_drop(struct upload *upload)
     if (upload->job != NULL)
         upload->world->encoder->operations->end(upload->world->encoder, upload->job);
     upload->job = NULL;
-    budget_give(upload->world->budget, upload->memory);
-    upload->memory = 0;
     if (upload->upload_id != NULL)
         store->operations->multipart_abort(store, upload->key, upload->upload_id, ignore_done, NULL);
     free(upload->upload_id);
@@ -100,6 +99,7 @@ static void attempt_drop(struct upload *upload)
 static void upload_free(struct upload *upload)
 {
     attempt_drop(upload);
+    budget_give(upload->world->budget, upload->memory);
     free(upload->etags);
     free(upload->key);
     free(upload);
@@ -388,9 +388,6 @@ static void upload_begin(struct upload *upload)
 {
     struct encode_handlers handlers = {part_ready, encode_done, upload->request.asked != NULL ? source_asked : NULL};
     struct error error;
-    upload->memory =
-        (size_t)encode_memory(&upload->request.shape, upload->request.source->text_size, upload->request.threshold);
-    budget_force(upload->world->budget, upload->memory);
     upload->job =
         upload->world->encoder->operations->start(upload->world->encoder, &upload->request.shape,
                                                   upload->request.source, upload->request.threshold, &handlers, upload);
@@ -406,6 +403,8 @@ struct upload *upload_start(struct world *world, const struct upload_request *re
     upload->world = world;
     upload->request = *request;
     upload->key = memory_copy(request->key, strlen(request->key));
+    upload->memory = encode_memory(&request->shape, request->source->text_size, request->threshold);
+    budget_force(world->budget, (size_t)upload->memory);
     upload_begin(upload);
     return upload;
 }

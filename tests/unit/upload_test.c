@@ -166,10 +166,11 @@ START_TEST(encoding_that_fails_begins_again_from_the_source)
     begin_whole();
     call_fail(world_call(&w, "encode"), QS_ERROR_NO_MEMORY, 0);
     ck_assert_uint_eq(w.jobs, 0);
-    ck_assert_uint_eq(w.budget.used, 0);
+    ck_assert_uint_gt(w.budget.used, 0); /* nobody else fills the room that the next attempt needs */
     world_run(&w, 750, NOTHING);
     ck_assert_int_eq(rewinds, 1);
     check_is_up();
+    ck_assert_uint_eq(w.budget.used, 0);
     end();
 }
 END_TEST
