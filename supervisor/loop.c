@@ -22,6 +22,7 @@
 #include "supervisor/exposition.h"
 #include "supervisor/health.h"
 #include "supervisor/listener.h"
+#include "supervisor/stop_signals.h"
 
 #define EXIT_LISTEN        1
 #define EXIT_CONFIGURATION 2
@@ -52,7 +53,7 @@ struct supervisor {
     struct probe probe;
     struct pollfd *watched;
     int signals;
-    bool signalled; /* a stop signal came: the next one kills */
+    struct stop_signals stop_signals;
     enum phase phase;
     bool finished;
     int exit_code;
@@ -81,20 +82,23 @@ static void begin_stop(struct supervisor *supervisor, int exit_code, struct mono
     workers_stop(&supervisor->workers, now);
 }
 
-static void take_stop_signal(struct supervisor *supervisor, int number, struct mono_ms now)
+static void take_stop_signal(struct supervisor *supervisor, int number, pid_t sender, struct mono_ms now)
 {
     const char *name = number == SIGINT ? "SIGINT" : "SIGTERM";
 
-    if (!supervisor->signalled) {
-        supervisor->signalled = true;
+    switch (stop_signals_take(&supervisor->stop_signals, sender, getppid())) {
+    case STOP_FIRST:
         log_line(LOG_INFO, NULL, "%s: stopping", name);
         if (supervisor->phase <= PHASE_RUNNING) {
             begin_stop(supervisor, EXIT_SUCCESS, now);
         }
-    } else {
+        break;
+    case STOP_ECHO: log_line(LOG_INFO, NULL, "%s: stopping already", name); break;
+    case STOP_SECOND:
         log_line(LOG_WARN, NULL, "%s again: killing what is left", name);
         supervisor->exit_code = EXIT_SIGNAL + number;
         begin_killing(supervisor, now);
+        break;
     }
 }
 
@@ -228,7 +232,7 @@ static void read_signals(struct supervisor *supervisor, struct mono_ms now)
         if (number == SIGCHLD) {
             reap(supervisor, now);
         } else if (number == SIGTERM || number == SIGINT) {
-            take_stop_signal(supervisor, number, now);
+            take_stop_signal(supervisor, number, (pid_t)information.ssi_pid, now);
         } else {
             log_line(LOG_WARN, NULL, "signal %d: not supported by this version", number);
         }
