@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "supervisor/metric_table.h"
+
 #define WORKERS 3
 #define QUEUES  5
 
@@ -460,6 +462,27 @@ START_TEST(no_counter_falls_and_no_series_vanishes_whenever_workers_die)
 }
 END_TEST
 
+START_TEST(has_the_families_of_the_table_in_its_order)
+{
+    begin();
+    char *text = write_text();
+    const char *at = text;
+
+    for (size_t i = 0; i < METRIC_COUNT; i++) {
+        char head[512];
+        const struct metric_row *row = &metric_table[i];
+
+        (void)snprintf(head, sizeof head, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help, row->name, row->type);
+        at = strstr(at, "# HELP ");
+        ck_assert_msg(at != NULL && strncmp(at, head, strlen(head)) == 0, "expected %s at %.200s", head, at);
+        at += strlen(head);
+    }
+    ck_assert_ptr_null(strstr(at, "# HELP "));
+    free(text);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("exposition");
@@ -475,6 +498,7 @@ int main(void)
     tcase_add_test(tests, histograms_are_cumulative);
     tcase_add_test(tests, what_makes_no_sense_is_ignored);
     tcase_add_loop_test(tests, no_counter_falls_and_no_series_vanishes_whenever_workers_die, 0, 20);
+    tcase_add_test(tests, has_the_families_of_the_table_in_its_order);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
