@@ -97,9 +97,6 @@ static int read_row(const struct setting_row *row, const char *value, struct set
     return code;
 }
 
-/* What has to be set: all that the sink needs, what reads the bucket, or what only names it. */
-enum setting_need { NEED_ALL, NEED_BUCKET, NEED_PLACE };
-
 static int require(bool there, const char *name, const char *what, struct error *error)
 {
     return there ? 0 : error_set(error, QS_ERROR_INPUT, "%s is not set: expected %s", name, what);
@@ -107,7 +104,7 @@ static int require(bool there, const char *name, const char *what, struct error 
 
 static int check_keys(const struct settings *settings, enum setting_need need, struct error *error)
 {
-    bool optional = settings->file_root != NULL || need == NEED_PLACE;
+    bool optional = settings->file_root != NULL || need == SETTING_NEED_PLACE;
     bool has_access = settings->access_key != NULL;
     bool has_secret = settings->secret_key != NULL;
     int code = require(has_access || (optional && !has_secret), "QUEEN_S3_ACCESS_KEY",
@@ -126,7 +123,8 @@ static int check_required(const struct settings *settings, enum setting_need nee
 {
     bool file = settings->file_root != NULL;
     bool some_queues = settings->all_queues || settings->queue_count > 0 || settings->connectors != NULL;
-    int code = require(some_queues || need != NEED_ALL, "QUEEN_S3_QUEUES", "a comma list of queues, or *", error);
+    int code =
+        require(some_queues || need != SETTING_NEED_ALL, "QUEEN_S3_QUEUES", "a comma list of queues, or *", error);
 
     if (code == 0) {
         code = require(settings->endpoint != NULL, "QUEEN_S3_ENDPOINT", "scheme://host[:port], or file:///absolute/dir",
@@ -212,19 +210,37 @@ static void fill_instance(struct settings *settings)
     settings->instance_generated = true;
 }
 
-static int read_all(settings_lookup *lookup, void *argument, enum setting_need need, struct settings *settings,
-                    struct error *error)
+/* The value of this variable was refused: where does it stand? */
+static int blame(const struct settings_source *source, const char *name, int code, struct error *error)
+{
+    if (code != 0 && source->blame != NULL) {
+        source->blame(source->argument, name, error);
+    }
+    return code;
+}
+
+static int read_rows(const struct settings_source *source, struct settings *settings, struct error *error)
 {
     int code = 0;
 
     for (size_t i = 0; i < setting_row_count && code == 0; i++) {
-        code = read_row(&setting_rows[i], lookup(argument, setting_rows[i].name), settings, error);
+        const struct setting_row *row = &setting_rows[i];
+        code = read_row(row, source->lookup(source->argument, row->name), settings, error);
+        code = blame(source, row->name, code, error);
     }
+    return code;
+}
+
+static int read_all(const struct settings_source *source, enum setting_need need, struct settings *settings,
+                    struct error *error)
+{
+    int code = read_rows(source, settings, error);
+
     if (code == 0) {
         code = check_required(settings, need, error);
     }
     if (code == 0) {
-        code = check_encryption(settings, error);
+        code = blame(source, "QUEEN_S3_SSE_KMS_KEY_ID", check_encryption(settings, error), error);
     }
     if (code != 0) {
         return code;
@@ -234,14 +250,14 @@ static int read_all(settings_lookup *lookup, void *argument, enum setting_need n
         int64_t cores = count_cores();
         settings->workers = limit_workers(settings, cores < SETTING_WORKERS_MAX ? cores : SETTING_WORKERS_MAX);
     }
-    return need == NEED_ALL ? check_memory(settings, error) : 0;
+    return need == SETTING_NEED_ALL ? blame(source, "QUEEN_S3_MEMORY_MB", check_memory(settings, error), error) : 0;
 }
 
-static int read_or_free(settings_lookup *lookup, void *argument, enum setting_need need, struct settings *settings,
-                        struct error *error)
+int settings_read_from(const struct settings_source *source, enum setting_need need, struct settings *settings,
+                       struct error *error)
 {
     *settings = (struct settings){0};
-    int code = read_all(lookup, argument, need, settings, error);
+    int code = read_all(source, need, settings, error);
 
     if (code != 0) {
         settings_free(settings);
@@ -251,24 +267,17 @@ static int read_or_free(settings_lookup *lookup, void *argument, enum setting_ne
 
 int settings_read(settings_lookup *lookup, void *argument, struct settings *settings, struct error *error)
 {
-    return read_or_free(lookup, argument, NEED_ALL, settings, error);
+    const struct settings_source source = {lookup, NULL, argument};
+
+    return settings_read_from(&source, SETTING_NEED_ALL, settings, error);
 }
 
 int settings_read_bucket(settings_lookup *lookup, void *argument, bool keys, struct settings *settings,
                          struct error *error)
 {
-    return read_or_free(lookup, argument, keys ? NEED_BUCKET : NEED_PLACE, settings, error);
-}
+    const struct settings_source source = {lookup, NULL, argument};
 
-const char *settings_lookup_environment(void *argument, const char *name)
-{
-    (void)argument;
-    return getenv(name);
-}
-
-int settings_read_environment(struct settings *settings, struct error *error)
-{
-    return settings_read(settings_lookup_environment, NULL, settings, error);
+    return settings_read_from(&source, keys ? SETTING_NEED_BUCKET : SETTING_NEED_PLACE, settings, error);
 }
 
 static void free_secret(char *secret)

@@ -1,5 +1,5 @@
 /*
- * Every setting (spec 3.1), read from the environment once, checked whole.
+ * Every setting (spec 3.1), read from the environment and a configuration file, checked whole.
  */
 #ifndef COMMON_SETTINGS_H
 #define COMMON_SETTINGS_H
@@ -72,19 +72,26 @@ struct settings {
     char *ca_file;
 };
 
-/* getenv-like lookup, so that tests and a configuration file can stand in for the environment. */
-typedef const char *settings_lookup(void *argument, const char *name);
-
-/* 0, or QS_ERROR_INPUT with the one line of 3.1: variable, value (never a secret's), what is accepted. Empty or blank
- * is unset. Owned by the caller: settings_free(). */
-int settings_read(settings_lookup *lookup, void *argument, struct settings *settings, struct error *error);
-int settings_read_environment(struct settings *settings, struct error *error);
+/* The settings of a process: from its environment and, where file isn't NULL, a configuration file (settings_file.h).
+ * What the environment sets wins over the file; empty or blank is unset. 0; or QS_ERROR_INPUT with the one line of 3.1:
+ * variable, value (never a secret's), what is accepted, and before it FILE:LINE where the value stands in the file; or
+ * QS_ERROR_SYSTEM where the file can't be read. Owned by the caller: settings_free(). Nothing to free after an error. */
+int settings_load(const char *file, struct settings *settings, struct error *error);
 /* For commands that know no broker: what is set is checked as above, but only what names the bucket has to be set:
  * endpoint, bucket, and without file: the region, and the keys where `keys` says so. */
+int settings_load_bucket(const char *file, bool keys, struct settings *settings, struct error *error);
+
+/* Tells of each variable of the environment that begins with QUEEN_S3_ and that nobody knows: its name (gone after the
+ * call), and the setting that was meant, NULL where none is near. A service of a Kubernetes cluster that is called
+ * queen-s3 makes such variables: of those it doesn't tell. */
+typedef void settings_unknown(void *argument, const char *name, const char *meant);
+void settings_tell_unknown(settings_unknown *tell, void *argument);
+
+/* The same of a getenv-like lookup, so that tests can stand in for the environment. */
+typedef const char *settings_lookup(void *argument, const char *name);
+int settings_read(settings_lookup *lookup, void *argument, struct settings *settings, struct error *error);
 int settings_read_bucket(settings_lookup *lookup, void *argument, bool keys, struct settings *settings,
                          struct error *error);
-/* getenv(); argument is not looked at. */
-settings_lookup settings_lookup_environment;
 void settings_free(struct settings *settings);
 
 /* The boot line of 3.1, without a line feed; malloc. */

@@ -44,6 +44,19 @@ struct setting_row {
 extern const struct setting_row setting_rows[];
 extern const size_t setting_row_count;
 
+/* Where values come from. blame (may be NULL) gets to add to the line that refuses one where it stands. */
+typedef void settings_blame(void *argument, const char *name, struct error *error);
+struct settings_source {
+    settings_lookup *lookup;
+    settings_blame *blame;
+    void *argument;
+};
+/* What has to be set: all that the sink needs, what reads the bucket, or what only names it. */
+enum setting_need { SETTING_NEED_ALL, SETTING_NEED_BUCKET, SETTING_NEED_PLACE };
+/* As settings_read() and settings_read_bucket(). */
+int settings_read_from(const struct settings_source *source, enum setting_need need, struct settings *settings,
+                       struct error *error);
+
 /* QS_ERROR_INPUT with `NAME=value: expected …`. The value is cut where it is long and shown without control bytes. */
 int setting_refuse(const struct setting_row *row, const char *text, struct error *error);
 

@@ -30,7 +30,7 @@ static struct object_store *open_store(struct bucket *bucket, struct error *erro
 int bucket_open(struct bucket *bucket, struct error *error)
 {
     memset(bucket, 0, sizeof *bucket);
-    if (settings_read_bucket(settings_lookup_environment, NULL, true, &bucket->settings, error) != 0) {
+    if (settings_load_bucket(NULL, true, &bucket->settings, error) != 0) {
         return COMMAND_CONFIGURATION;
     }
     log_configure(LOG_WARN, false);

@@ -75,8 +75,7 @@ static int run_ddl(int argc, char **argv)
     const char *engine = arguments.words[0];
     const char *queue = arguments.words[1];
     free(arguments.words);
-    if (arguments_queue(queue, &error) != 0 ||
-        settings_read_bucket(settings_lookup_environment, NULL, false, &settings, &error) != 0) {
+    if (arguments_queue(queue, &error) != 0 || settings_load_bucket(NULL, false, &settings, &error) != 0) {
         return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
     int code = print(&settings, engine, queue);

@@ -199,7 +199,7 @@ static int run_policy(int argc, char **argv)
         return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
     free(arguments.words);
-    if (settings_read_bucket(settings_lookup_environment, NULL, false, &settings, &error) != 0) {
+    if (settings_load_bucket(NULL, false, &settings, &error) != 0) {
         return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
     if (settings.file_root != NULL) {

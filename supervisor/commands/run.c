@@ -43,7 +43,7 @@ static int run_sink(void)
     struct error error;
     int exit_code = COMMAND_CONFIGURATION;
 
-    if (settings_read_environment(&settings, &error) != 0) {
+    if (settings_load(NULL, &settings, &error) != 0) {
         (void)fprintf(stderr, "queen-s3: %s\n", error.message);
         return COMMAND_CONFIGURATION;
     }

@@ -426,7 +426,7 @@ START_TEST(reads_the_environment)
         setenv(least.variables[i].name, least.variables[i].value, 1);
     }
     setenv("QUEEN_S3_SINK", "from-environment", 1);
-    ck_assert_int_eq(settings_read_environment(&settings, &error), 0);
+    ck_assert_int_eq(settings_load(NULL, &settings, &error), 0);
     ck_assert_str_eq(settings.sink, "from-environment");
     settings_free(&settings);
     settings_free(&settings);
