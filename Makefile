@@ -51,7 +51,7 @@ ifeq ($(origin FLAGS_$(VARIANT)),undefined)
 $(error VARIANT=$(VARIANT): expected release, clang, asan, tsan or fuzz)
 endif
 
-BUILDING := $(filter-out help clean uninstall format,$(or $(MAKECMDGOALS),all))
+BUILDING := $(filter-out help clean uninstall format deb,$(or $(MAKECMDGOALS),all))
 ifneq ($(BUILDING),)
 PKG_CONFIG ?= pkg-config
 ifneq ($(shell $(PKG_CONFIG) --exists $(PACKAGES) check 2>/dev/null && echo yes),yes)
@@ -100,7 +100,7 @@ BENCH     := $(patsubst tests/bench/%.c,$(OUT)/tests/bench/%,$(BENCH_SRC))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
-.PHONY: all test demo bench readers lint format sanitize fuzz install uninstall clean help FORCE \
+.PHONY: all test demo bench readers lint format sanitize fuzz deb install uninstall clean help FORCE \
         programs unit-programs bench-programs fuzz-programs lint-layout lint-tidy lint-cppcheck lint-scripts
 
 # Two cores' worth of jobs when called plainly; `make -j1` and `make -jN` say otherwise.
@@ -196,6 +196,18 @@ install: all ## install the program and its manual (PREFIX=/usr/local, DESTDIR=)
 	    echo "install -m 644 $$page $(DESTDIR)$(MANDIR)/man$$section/"; \
 	    install -m 644 $$page '$(DESTDIR)$(MANDIR)'/man$$section/; \
 	done
+
+# A folder with the project's as links is the source tree that dpkg-buildpackage wants: only what has changed is compiled,
+# as -nc keeps its build/. build/deb/ has the debug symbols and the .changes too.
+DEB_SOURCE := build/deb/source
+deb: ## build the Debian package build/queen-s3_VERSION_ARCH.deb
+	@mkdir -p $(DEB_SOURCE)
+	@rm -rf build/*.deb build/deb/queen-s3* $(DEB_SOURCE)/debian
+	@find $(DEB_SOURCE) -maxdepth 1 -type l -delete
+	@ln -s $(foreach f,$(wildcard common supervisor worker man packaging Makefile),../../../$(f)) $(DEB_SOURCE)
+	@cp -r packaging/debian README.md $(DEB_SOURCE)
+	cd $(DEB_SOURCE) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL dpkg-buildpackage -b -nc -us -uc -j$(JOBS)
+	cp build/deb/queen-s3_*.deb build/
 
 uninstall: ## remove what install put there
 	rm -f '$(DESTDIR)$(BINDIR)/queen-s3'

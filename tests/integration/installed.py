@@ -15,7 +15,8 @@ from processes import ROOT
 
 VENV = ROOT / 'build/venv'
 VERSIONS = {'pyarrow': '22.0.0', 'duckdb': '2.0.1', 'polars': '2.1.0', 'pandas': '3.1.1', 'zstandard': '0.25.0',
-            'chdb': '4.4.0', 'pyspark': '4.1.4'}
+            'chdb': '4.4.0', 'pyspark': '4.1.4', 'kubernetes-validate': '1.37.0', 'PyYAML': '6.0.4',
+            'dockerfile': '3.4.0'}
 
 
 def run(*arguments: object) -> None:
@@ -30,12 +31,17 @@ def folder() -> pathlib.Path:
     return VENV / f'lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages'
 
 
+def record(name: str) -> str:
+    """The folder that says that this version is there; its name is spelled as pip does."""
+    return f'{name.lower().replace("-", "_")}-{VERSIONS[name]}.dist-info'
+
+
 def install(names: tuple[str, ...]) -> None:
     """Those of `names` that are missing, in one go; one process at a time."""
     VENV.parent.mkdir(exist_ok=True)
     with open(VENV.parent / 'venv.lock', 'w') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        missing = [name for name in names if not (folder() / f'{name}-{VERSIONS[name]}.dist-info').exists()]
+        missing = [name for name in names if not (folder() / record(name)).exists()]
         if not missing:
             return
         if not folder().exists() or not (VENV / 'bin/python').exists():
