@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/utf8.h"
+
 #define LINE_SIZE         4096
 #define LIMIT_INTERVAL_MS 5000
 
@@ -71,40 +73,12 @@ static void line_put(struct line *line, const char *bytes, size_t size)
     line->size += size;
 }
 
-/* Length of the well-formed UTF-8 sequence at text (RFC 3629, table 3-7 of the Unicode standard), 0 where there is
- * none. The NUL at the end of a string is no continuation byte, so nothing is read past it. */
-static size_t utf8_length(const unsigned char *text)
-{
-    unsigned char lead = text[0];
-    unsigned char low = 0x80;
-    unsigned char high = 0xbf;
-    size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-
-    if (lead == 0xe0) {
-        low = 0xa0;
-    } else if (lead == 0xed) {
-        high = 0x9f;
-    } else if (lead == 0xf0) {
-        low = 0x90;
-    } else if (lead == 0xf4) {
-        high = 0x8f;
-    }
-    for (size_t i = 1; i < length; i++) {
-        if (text[i] < low || text[i] > high) {
-            return 0;
-        }
-        low = 0x80;
-        high = 0xbf;
-    }
-    return length;
-}
-
 static void line_put_text(struct line *line, const char *text, bool json)
 {
     const unsigned char *cursor = (const unsigned char *)text;
 
     while (*cursor != '\0' && !line->full) {
-        size_t length = utf8_length(cursor);
+        size_t length = utf8_length((const char *)cursor, strnlen((const char *)cursor, 4));
         bool control = *cursor < 0x20 || *cursor == 0x7f || (*cursor == 0xc2 && length == 2 && cursor[1] < 0xa0);
         if (length == 0 || control) {
             char escape[6];

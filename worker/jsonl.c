@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/decimal.h"
 #include "common/json_scan.h"
 
 #define BUFFER_SIZE 131072
@@ -46,29 +47,6 @@ struct jsonl {
     char time[CLOCK_TEXT_SIZE];
     char buffer[BUFFER_SIZE];
 };
-
-static size_t digit_count(uint64_t value)
-{
-    size_t count = 1;
-
-    while (value >= 10000) {
-        value /= 10000;
-        count += 4;
-    }
-    return count + (value >= 10) + (value >= 100) + (value >= 1000);
-}
-
-static char *put_number(char *out, uint64_t value)
-{
-    char *end = out + digit_count(value);
-    char *cursor = end;
-
-    do {
-        *--cursor = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    return end;
-}
 
 static char *put(char *out, const void *bytes, size_t size)
 {
@@ -196,7 +174,7 @@ static int stream_payload(struct jsonl *jsonl, const struct record *record, stru
 static int write_long(struct jsonl *jsonl, const struct record *record, struct error *error)
 {
     char number[20];
-    size_t digits = (size_t)(put_number(number, (uint64_t)record->offset) - number);
+    size_t digits = (size_t)(decimal_write(number, (uint64_t)record->offset) - number);
     const struct {
         const char *bytes;
         size_t size;
@@ -237,7 +215,7 @@ static int write_record(struct jsonl *jsonl, const struct record *record, struct
     }
     char *out = jsonl->buffer + jsonl->used;
     out = put(out, jsonl->head, jsonl->head_size);
-    out = put_number(out, (uint64_t)record->offset);
+    out = decimal_write(out, (uint64_t)record->offset);
     out = put(out, before_id, TEXT_SIZE(before_id));
     if (record->transaction_id_size > 0) {
         out = put(out, record->transaction_id, record->transaction_id_size);
@@ -302,7 +280,7 @@ uint64_t jsonl_record_size(const struct record *record, size_t partition_spelled
     uint64_t payload = (record->flags & RECORD_PAYLOAD_NULL) != 0 ? 4 : record->payload_size;
 
     return TEXT_SIZE(head_open) + (uint64_t)partition_spelled + TEXT_SIZE(head_close) +
-           digit_count((uint64_t)record->offset) + TEXT_SIZE(before_id) + record->transaction_id_size +
+           decimal_digits((uint64_t)record->offset) + TEXT_SIZE(before_id) + record->transaction_id_size +
            TEXT_SIZE(before_time) + TIME_SIZE + TEXT_SIZE(before_payload) + payload + TEXT_SIZE(line_end);
 }
 
