@@ -15,7 +15,7 @@
 #undef TOML_SHARED_LIB
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS  0
-/* Invalid UTF-8 at the start of a key meets an assertion of toml++ 3.3; without it the error behind it is found. */
+/* What it would abort for is input that it then finds wrong by itself. */
 #define TOML_ASSERT(condition) static_cast<void>(0)
 #include <toml++/toml.h>
 
@@ -127,35 +127,53 @@ size_t skip_string(std::string_view document, size_t at)
     return document.size();
 }
 
-/* toml++ bounds how deep arrays and inline tables go, but not the parts of a dotted key, each of which is a table in a
- * table: enough of them end the process when they are torn down. */
-bool keys_too_long(std::string_view document)
+/* Behind the comment, string or byte that stands at `at`. */
+size_t skip_token(std::string_view document, size_t at)
 {
+    if (document[at] == '"' || document[at] == '\'') {
+        return skip_string(document, at);
+    }
+    if (document[at] == '#') {
+        size_t end = document.find('\n', at);
+        return end == std::string_view::npos ? document.size() : end;
+    }
+    return at + 1;
+}
+
+bool refuse(std::string_view document, size_t at, const char *what, struct error *error)
+{
+    unsigned line = 1;
+    unsigned column = 1;
+
+    for (size_t i = 0; i < at; i++) {
+        bool ends = document[i] == '\n';
+        line += ends;
+        column = ends ? 1 : column + 1;
+    }
+    (void)error_set(error, QS_ERROR_INPUT, "line %u, column %u: %s", line, column, what);
+    return false;
+}
+
+/* What toml++ itself would stumble over. It bounds how deep arrays and inline tables go, but not the parts of a dotted
+ * key, each of which is a table in a table: enough of them end the process when they are torn down. And letters beyond
+ * ASCII outside of strings, which no key may have, take its tables where they say nothing can be (3.3). */
+bool check_tokens(std::string_view document, struct error *error)
+{
+    size_t at = document.substr(0, 3) == "\xef\xbb\xbf" ? 3 : 0;
     int dots = 0;
-    size_t at = 0;
 
     while (at < document.size()) {
         char byte = document[at];
-        if (byte == '"' || byte == '\'') {
-            at = skip_string(document, at);
-            continue;
+        if (static_cast<unsigned char>(byte) >= 0x80) {
+            return refuse(document, at, "a character that is only allowed in strings and comments", error);
         }
-        if (byte == '#') {
-            at = document.find('\n', at);
-            if (at == std::string_view::npos) {
-                return false;
-            }
-            byte = '\n';
+        dots = std::strchr("\n=,{}[]", byte) != nullptr ? 0 : dots + (byte == '.');
+        if (dots >= TOML_DEPTH_MAX) {
+            return refuse(document, at, "a key of too many parts", error);
         }
-        if (byte == '.' && ++dots > TOML_DEPTH_MAX) {
-            return true;
-        }
-        if (std::strchr("\n=,{}[]", byte) != nullptr) {
-            dots = 0;
-        }
-        at++;
+        at = skip_token(document, at);
     }
-    return false;
+    return true;
 }
 
 struct toml_value *parse(std::string_view document, struct error *error)
@@ -199,10 +217,7 @@ struct toml_value *toml_parse(const char *bytes, size_t size, struct error *erro
         return nullptr;
     }
     try {
-        if (keys_too_long(document)) {
-            throw too_deep();
-        }
-        return parse(document, error);
+        return check_tokens(document, error) ? parse(document, error) : nullptr;
     } catch (const too_deep &) {
         (void)error_set(error, QS_ERROR_INPUT, "values in values, expected no more than %d deep", TOML_DEPTH_MAX);
     } catch (...) {
