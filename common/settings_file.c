@@ -235,7 +235,7 @@ int settings_file_parse(const char *path, const char *text, size_t size, struct 
                         struct error *error)
 {
     const char *nul = size > 0 ? memchr(text, '\0', size) : NULL;
-    struct cursor cursor = {.at = text, .end = text + size, .line = 1, .path = path};
+    struct cursor cursor = {.at = text, .end = size > 0 ? text + size : text, .line = 1, .path = path};
 
     *file = (struct settings_file){0};
     if (nul != NULL) {

@@ -1,15 +1,21 @@
 /* The table of commands, dispatch, and the two commands that are about the table itself: command.h. */
 #include "supervisor/command.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/memory.h"
+#include "common/nearest.h"
 #include "common/settings.h"
+#include "supervisor/commands/arguments.h"
 #include "supervisor/commands/commands.h"
 
 static int run_version(int argc, char **argv);
 static int run_help(int argc, char **argv);
 static const char *help_choice(size_t number);
+
+const struct command_option command_only_file[] = {[COMMAND_FILE] = COMMAND_FILE_OPTION, {NULL, NULL, NULL}};
 
 static const struct command_exit exits[] = {
     {EXIT_SUCCESS, "it has been printed"},
@@ -22,6 +28,7 @@ static const struct command command_version = {
     .words = "",
     .summary = "print the version",
     .help = "",
+    .options = command_only_file,
     .exits = exits,
     .run = run_version,
 };
@@ -31,6 +38,7 @@ static const struct command command_help = {
     .words = "[COMMAND]",
     .summary = "print this list, or what one command does",
     .help = "",
+    .options = command_only_file,
     .exits = exits,
     .choice = help_choice,
     .run = run_help,
@@ -67,24 +75,34 @@ static const char *help_choice(size_t number)
 
 static int unknown(const char *name)
 {
-    (void)fprintf(stderr, "queen-s3: unknown command %s; see queen-s3 help\n", name);
+    struct nearest nearest;
+
+    nearest_begin(&nearest, name);
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        nearest_offer(&nearest, commands[i]->name);
+    }
+    if (nearest.name != NULL) {
+        (void)fprintf(stderr, "queen-s3: unknown command %s; did you mean %s?\n", name, nearest.name);
+    } else {
+        (void)fprintf(stderr, "queen-s3: unknown command %s; see queen-s3 help\n", name);
+    }
     return COMMAND_CONFIGURATION;
 }
 
-static int unexpected(const char *argument)
+static int refused(const struct error *error)
 {
-    (void)fprintf(stderr, "queen-s3: unexpected argument %s; see queen-s3 help\n", argument);
+    (void)fprintf(stderr, "queen-s3: %s\n", error->message);
     return COMMAND_CONFIGURATION;
 }
 
 static void print_all(void)
 {
-    (void)puts("usage: queen-s3 [COMMAND] [ARGUMENT...]\n");
+    (void)puts("usage: queen-s3 [-f FILE] [COMMAND] [ARGUMENT...]\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         (void)printf("  %-8s  %s\n", commands[i]->name, commands[i]->summary);
     }
     (void)puts(
-        "\nEvery setting is an environment variable. `run`, the default, needs QUEEN_S3_QUEUES, QUEEN_S3_ENDPOINT,\n"
+        "\nEvery setting is an environment variable, or a line of FILE. `run`, the default, needs QUEEN_S3_QUEUES, QUEEN_S3_ENDPOINT,\n"
         "QUEEN_S3_REGION, QUEEN_S3_BUCKET, QUEEN_S3_ACCESS_KEY and QUEEN_S3_SECRET_KEY (region and keys not\n"
         "with a file: endpoint); the others need of these what names the bucket. `queen-s3 help COMMAND` says\n"
         "more.");
@@ -92,22 +110,30 @@ static void print_all(void)
 
 static int run_version(int argc, char **argv)
 {
-    if (argc > 2) {
-        return unexpected(argv[2]);
+    struct arguments arguments;
+    struct error error;
+
+    if (arguments_parse(&command_version, argc, argv, &arguments, &error) != 0) {
+        return refused(&error);
     }
+    free(arguments.words);
     (void)puts("queen-s3 " QUEEN_S3_VERSION);
     return EXIT_SUCCESS;
 }
 
 static int run_help(int argc, char **argv)
 {
-    const struct command *command = argc > 2 ? command_find(argv[2]) : NULL;
+    struct arguments arguments;
+    struct error error;
 
-    if (argc > 3) {
-        return unexpected(argv[3]);
+    if (arguments_parse(&command_help, argc, argv, &arguments, &error) != 0) {
+        return refused(&error);
     }
-    if (argc > 2 && command == NULL) {
-        return unknown(argv[2]);
+    const char *name = arguments.word_count > 0 ? arguments.words[0] : NULL;
+    const struct command *command = name != NULL ? command_find(name) : NULL;
+    free(arguments.words);
+    if (name != NULL && command == NULL) {
+        return unknown(name);
     }
     if (command != NULL) {
         command_print_help(stdout, command);
@@ -117,21 +143,66 @@ static int run_help(int argc, char **argv)
     return EXIT_SUCCESS;
 }
 
-int command_main(int argc, char **argv)
+/* `-h`, `--help` and `--version` stand for commands, nothing for `run`. */
+static char *command_name(char *word)
 {
-    const char *name = argc > 1 ? argv[1] : "run";
+    static char run[] = "run";
+    static char help[] = "help";
+    static char version[] = "version";
 
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "--version") == 0) {
-        name += strspn(name, "-");
-        name = *name == 'h' ? "help" : name;
+    if (word == NULL) {
+        return run;
     }
-    const struct command *command = command_find(name);
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        return help;
+    }
+    return strcmp(word, "--version") == 0 ? version : word;
+}
+
+static bool asks_for_help(int argc, char **argv)
+{
+    int first = argc > 2 && strcmp(argv[2], "-f") == 0 ? 4 : 2;
+
+    return argc > first && (strcmp(argv[first], "--help") == 0 || strcmp(argv[first], "-h") == 0);
+}
+
+static int dispatch(int argc, char **argv)
+{
+    const struct command *command = command_find(argv[1]);
+
     if (command == NULL) {
-        return unknown(name);
+        return unknown(argv[1]);
     }
-    if (argc > 2 && command->run != run_help && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0)) {
+    if (command->run != run_help && asks_for_help(argc, argv)) {
         command_print_help(stdout, command);
         return EXIT_SUCCESS;
     }
     return command->run(argc, argv);
+}
+
+/* Every command sees one shape of line: its name first, `run` where there is none, and behind it a -f FILE that stood
+ * before it. */
+int command_main(int argc, char **argv)
+{
+    int named = 1;
+
+    while (named < argc && strcmp(argv[named], "-f") == 0) {
+        named += 2;
+    }
+    if (named > argc) {
+        (void)fputs("queen-s3: -f wants a file; see queen-s3 help\n", stderr);
+        return COMMAND_CONFIGURATION;
+    }
+    char **line = memory_new((size_t)argc + 2, sizeof *line);
+    int count = 0;
+    line[count++] = argc > 0 ? argv[0] : NULL;
+    line[count++] = command_name(argc > named ? argv[named] : NULL);
+    for (int i = 1; i < argc; i++) {
+        if (i != named) {
+            line[count++] = argv[i];
+        }
+    }
+    int code = dispatch(count, line);
+    free(line);
+    return code;
 }

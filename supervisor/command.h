@@ -27,6 +27,15 @@ struct command_option {
     const char *help;     /* what it does, no full stop */
 };
 
+/* What every command takes, the first of its options; it may stand before the command's name too. */
+#define COMMAND_FILE 0
+#define COMMAND_FILE_OPTION                                                                                        \
+    {                                                                                                              \
+        "-f", "FILE", "read settings from FILE too, lines as `NAME=value`; what the environment sets wins over it" \
+    }
+/* The options of a command that takes no other. */
+extern const struct command_option command_only_file[];
+
 struct command_exit {
     int code;
     const char *when; /* "everything holds": no full stop */
@@ -48,7 +57,7 @@ struct command {
     const struct command_example *examples;
     /* What the first word can be, by number, NULL behind the last; NULL: anything. */
     const char *(*choice)(size_t number);
-    /* Gets main()'s arguments whole: its own begin at argv[2]. Returns the exit code. */
+    /* argv[0] is the program, argv[1] the command; its own begin at argv[2]. Returns the exit code. */
     int (*run)(int argc, char **argv);
 };
 

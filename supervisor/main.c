@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "supervisor/command.h"
+#include "supervisor/environment.h"
 
 /* Descriptors 0 to 2 are there, whatever started us: a socket must not become someone's standard error. */
 static void open_standard(void)
@@ -23,5 +24,6 @@ static void open_standard(void)
 int main(int argc, char **argv)
 {
     open_standard();
+    environment_init(argc, argv);
     return command_main(argc, argv);
 }

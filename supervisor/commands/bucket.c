@@ -27,10 +27,10 @@ static struct object_store *open_store(struct bucket *bucket, struct error *erro
     return file_store_open(bucket->reactor, settings->file_root, settings->bucket, error);
 }
 
-int bucket_open(struct bucket *bucket, struct error *error)
+int bucket_open(struct bucket *bucket, const char *file, struct error *error)
 {
     memset(bucket, 0, sizeof *bucket);
-    if (settings_load_bucket(NULL, true, &bucket->settings, error) != 0) {
+    if (settings_load_bucket(file, true, &bucket->settings, error) != 0) {
         return COMMAND_CONFIGURATION;
     }
     log_configure(LOG_WARN, false);

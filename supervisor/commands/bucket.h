@@ -22,9 +22,9 @@ struct bucket {
     struct object_store *store;
 };
 
-/* Reads the environment. 0, or the exit code to end with once *error has been told. A folder must be there: what only
- * reads makes none. */
-int bucket_open(struct bucket *bucket, struct error *error);
+/* Reads the settings, from file too where it isn't NULL. 0, or the exit code to end with once *error has been told. A
+ * folder must be there: what only reads makes none. */
+int bucket_open(struct bucket *bucket, const char *file, struct error *error);
 void bucket_close(struct bucket *bucket);
 
 /* One turn of the loop, waiting for whatever comes next. */

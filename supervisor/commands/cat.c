@@ -148,12 +148,12 @@ static int print_queue(struct bucket *bucket, const struct window_query *query, 
     return cat.code;
 }
 
-static int open_and_print(const char *queue, struct window_query *query, const char *partition)
+static int open_and_print(const char *file, const char *queue, struct window_query *query, const char *partition)
 {
     struct name name = {partition, partition != NULL ? strlen(partition) : 0};
     struct bucket bucket;
     struct error error;
-    int code = bucket_open(&bucket, &error);
+    int code = bucket_open(&bucket, file, &error);
 
     if (code != 0) {
         return command_fail(code, "%s", error.message);
@@ -165,7 +165,7 @@ static int open_and_print(const char *queue, struct window_query *query, const c
     return code;
 }
 
-enum { OPTION_WINDOW, OPTION_PARTITION, OPTION_SINCE, OPTION_UNTIL };
+enum { OPTION_WINDOW = COMMAND_FILE + 1, OPTION_PARTITION, OPTION_SINCE, OPTION_UNTIL };
 
 static int run_cat(int argc, char **argv)
 {
@@ -184,10 +184,12 @@ static int run_cat(int argc, char **argv)
         arguments_window(arguments.values[OPTION_WINDOW], &query, &error) != 0) {
         return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
-    return output_end(open_and_print(queue, &query, arguments.values[OPTION_PARTITION]));
+    return output_end(
+        open_and_print(arguments.values[COMMAND_FILE], queue, &query, arguments.values[OPTION_PARTITION]));
 }
 
 static const struct command_option options[] = {
+    [COMMAND_FILE] = COMMAND_FILE_OPTION,
     [OPTION_WINDOW] = {"--window", "K", "only the window with this number"},
     [OPTION_PARTITION] = {"--partition", "P", "only this partition, named as the broker names it"},
     [OPTION_SINCE] = {"--since", "T",

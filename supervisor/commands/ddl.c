@@ -75,7 +75,8 @@ static int run_ddl(int argc, char **argv)
     const char *engine = arguments.words[0];
     const char *queue = arguments.words[1];
     free(arguments.words);
-    if (arguments_queue(queue, &error) != 0 || settings_load_bucket(NULL, false, &settings, &error) != 0) {
+    if (arguments_queue(queue, &error) != 0 ||
+        settings_load_bucket(arguments.values[COMMAND_FILE], false, &settings, &error) != 0) {
         return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
     int code = print(&settings, engine, queue);
@@ -108,8 +109,9 @@ const struct command command_ddl = {
             "offset, transaction_id, ts (with its time zone), payload (JSON text), and dt and hour, by which an engine "
             "skips what it needn't read. For Python it is a script that defines df with the same columns.\n"
             "It fits this configuration: format, compression, align, prefix, endpoint, region, bucket and addressing "
-            "are read from the environment. No keys are needed and none are printed: the text says in a comment where "
+            "are read from the settings. No keys are needed and none are printed: the text says in a comment where "
             "the engine takes them from.",
+    .options = command_only_file,
     .exits = exits,
     .examples = examples,
     .choice = engine_name,

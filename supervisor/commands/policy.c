@@ -199,7 +199,7 @@ static int run_policy(int argc, char **argv)
         return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
     free(arguments.words);
-    if (settings_load_bucket(NULL, false, &settings, &error) != 0) {
+    if (settings_load_bucket(arguments.values[COMMAND_FILE], false, &settings, &error) != 0) {
         return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
     if (settings.file_root != NULL) {
@@ -234,6 +234,7 @@ const struct command command_policy = {
             "`lifecycle` for the bucket (put-bucket-lifecycle-configuration takes it as it is), `why` is for you.\n"
             "Needs QUEEN_S3_ENDPOINT, QUEEN_S3_REGION and QUEEN_S3_BUCKET, and minds QUEEN_S3_PREFIX, QUEEN_S3_SSE and "
             "QUEEN_S3_SSE_KMS_KEY_ID; no keys, and nothing is asked of the bucket.",
+    .options = command_only_file,
     .exits = exits,
     .examples = examples,
     .run = run_policy,

@@ -4,9 +4,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "common/file_store.h"
 #include "common/log.h"
+#include "common/memory.h"
 #include "common/settings.h"
 #include "supervisor/commands/arguments.h"
 #include "supervisor/commands/commands.h"
@@ -36,18 +38,41 @@ static void say_boot(const struct settings *settings)
     }
 }
 
-static int run_sink(void)
+static void tell_unknown(void *argument, const char *name, const char *meant)
+{
+    (void)argument;
+    log_line(LOG_WARN, NULL, "%s: unknown setting in the environment, ignored%s%s%s", name,
+             meant != NULL ? "; did you mean " : "", meant != NULL ? meant : "", meant != NULL ? "?" : "");
+}
+
+/* A rolling restart reads the file again: its name is kept whole, and apart from the arguments, which become a title. */
+static char *keep_path(const char *file)
+{
+    char *directory = file != NULL && file[0] != '/' ? getcwd(NULL, 0) : NULL;
+    char *path = NULL;
+
+    if (file != NULL) {
+        path = directory != NULL ? memory_format("%s/%s", directory, file) : memory_format("%s", file);
+    }
+    free(directory);
+    return path;
+}
+
+/* file: NULL, or where settings are read from beside the environment. */
+static int run_sink(const char *file)
 {
     static const struct supervisor_hooks hooks = {worker_run, worker_probe, file_store_clean};
     struct settings settings;
     struct error error;
     int exit_code = COMMAND_CONFIGURATION;
 
-    if (settings_load(NULL, &settings, &error) != 0) {
+    if (settings_load(file, &settings, &error) != 0) {
+        settings_tell_unknown(tell_unknown, NULL); /* the one that is missing may be the one that is misspelled */
         (void)fprintf(stderr, "queen-s3: %s\n", error.message);
         return COMMAND_CONFIGURATION;
     }
     log_configure(settings.log_level, settings.log_json);
+    settings_tell_unknown(tell_unknown, NULL);
     if (validate_settings(&settings, &error) != 0) {
         (void)fprintf(stderr, "queen-s3: %s\n", error.message);
     } else {
@@ -67,11 +92,13 @@ static int run(int argc, char **argv)
         (void)fprintf(stderr, "queen-s3: %s\n", error.message);
         return COMMAND_CONFIGURATION;
     }
+    char *file = keep_path(arguments.values[COMMAND_FILE]);
     free(arguments.words);
     supervisor_hold_signals();
-    environment_init(argc, argv);
     environment_set_title("queen-s3: supervisor");
-    return run_sink();
+    int exit_code = run_sink(file);
+    free(file);
+    return exit_code;
 }
 
 static const struct command_exit exits[] = {
@@ -91,6 +118,7 @@ const struct command command_run = {
     .help =
         "Runs until SIGTERM or SIGINT, which drain it; a second signal kills it at once. Once it runs, nothing that "
         "broker or bucket do ends it: it lags, and goes on.",
+    .options = command_only_file,
     .exits = exits,
     .run = run,
 };

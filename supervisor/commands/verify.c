@@ -66,7 +66,7 @@ static int verify_all(const struct arguments *arguments, bool deep)
 {
     struct bucket bucket;
     struct error error;
-    int code = bucket_open(&bucket, &error);
+    int code = bucket_open(&bucket, arguments->values[COMMAND_FILE], &error);
 
     if (code != 0) {
         return command_fail(code, "%s", error.message);
@@ -79,7 +79,7 @@ static int verify_all(const struct arguments *arguments, bool deep)
     return code;
 }
 
-enum { OPTION_DEEP };
+enum { OPTION_DEEP = COMMAND_FILE + 1 };
 
 static int run_verify(int argc, char **argv)
 {
@@ -101,6 +101,7 @@ static int run_verify(int argc, char **argv)
 }
 
 static const struct command_option options[] = {
+    [COMMAND_FILE] = COMMAND_FILE_OPTION,
     [OPTION_DEEP] = {"--deep", NULL,
                      "read every object too: its sha256, the form of each record, their number, order and bounds, no "
                      "record twice, first and last ts, partitions, and in per-partition layout the offsets"},

@@ -158,7 +158,7 @@ static int print_windows(struct bucket *bucket, const struct window_query *query
     return EXIT_SUCCESS;
 }
 
-enum { OPTION_SINCE, OPTION_UNTIL, OPTION_JSON };
+enum { OPTION_SINCE = COMMAND_FILE + 1, OPTION_UNTIL, OPTION_JSON };
 
 static int run_windows(int argc, char **argv)
 {
@@ -177,7 +177,7 @@ static int run_windows(int argc, char **argv)
         arguments_stretch(arguments.values[OPTION_SINCE], arguments.values[OPTION_UNTIL], &query, &error) != 0) {
         return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
-    int code = bucket_open(&bucket, &error);
+    int code = bucket_open(&bucket, arguments.values[COMMAND_FILE], &error);
     if (code != 0) {
         return command_fail(code, "%s", error.message);
     }
@@ -189,6 +189,7 @@ static int run_windows(int argc, char **argv)
 }
 
 static const struct command_option options[] = {
+    [COMMAND_FILE] = COMMAND_FILE_OPTION,
     [OPTION_SINCE] = {"--since", "T",
                       "only windows that have anything of the time from T on. T is as in RFC 3339 "
                       "(2026-09-04T10:05:00Z, with any offset), or microseconds since 1970-01-01"},
