@@ -13,14 +13,17 @@ import lake
 from http_client import Answer, request
 from processes import BUILD, DEADLINE, Program
 
-READY = re.compile(r'^devbroker listening on (http://127\.0\.0\.1:(\d+))', re.M)
+READY = re.compile(r'^devbroker listening on http://.*:(\d+)$', re.M)
 
 
 class DevBroker:
-    def __init__(self, folder: pathlib.Path, *arguments, deadline: float = DEADLINE):
+    def __init__(self, folder: pathlib.Path, *arguments, deadline: float = DEADLINE,
+                 environment: dict[str, str] | None = None, binary: pathlib.Path = BUILD / 'tests/devbroker'):
         """Starts it and waits for the line that names its address. `folder` gets devbroker.log."""
         self.folder = pathlib.Path(folder)
         self.arguments = [str(a) for a in arguments]
+        self.environment = environment
+        self.binary = binary
         self.url = ''
         self.port = 0
         self.program: Program | None = None
@@ -29,10 +32,11 @@ class DevBroker:
     def start(self, *more, deadline: float = DEADLINE) -> None:
         """Starts it again with the same arguments and `more` (a log that it keeps in memory is gone by then)."""
         self.stop()
-        self.program = Program([BUILD / 'tests/devbroker', *self.arguments, *more], self.folder / 'devbroker.log')
+        self.program = Program([self.binary, *self.arguments, *more], self.folder / 'devbroker.log', self.environment)
         self.program.wait_line('devbroker listening on ', deadline)
         found = self.program.wait_for(lambda: READY.search(self.program.text()), 'address', deadline)
-        self.url, self.port = found[1], int(found[2])
+        self.port = int(found[1])
+        self.url = f'http://127.0.0.1:{self.port}'
 
     def request(self, method: str, path: str, document=None, raw: bytes | None = None, timeout: float = 30) -> Answer:
         """The answer as it is, whatever its status."""

@@ -72,6 +72,13 @@ def alive(pids: Iterable[int]) -> list[int]:
     return [pid for pid in pids if (fields := _stat(pid)) and fields[0] != 'Z']
 
 
+def zombies(pids: Iterable[int]) -> list[int]:
+    """Children of `pids` that have ended and were not waited for."""
+    parents = {str(pid) for pid in pids}
+    stats = ((int(entry), _stat(int(entry))) for entry in os.listdir('/proc') if entry.isdigit())
+    return [pid for pid, fields in stats if fields and fields[0] == 'Z' and fields[1] in parents]
+
+
 def pss(pids: Iterable[int]) -> int:
     """Bytes of memory: the sum of the proportional set sizes."""
     total = 0

@@ -42,43 +42,16 @@ def parse_metrics(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], fl
     return samples
 
 
-class Sink:
-    def __init__(self, folder: pathlib.Path, environment: dict[str, str], *arguments, start: bool = True):
-        """Environment: BASE, then what is given (None takes a name out), and a listener on a free port unless given.
-        `folder` gets sink.log."""
-        self.folder = pathlib.Path(folder)
-        self.arguments = [str(a) for a in arguments]
-        listen = environment.get('QUEEN_S3_LISTEN') or f'127.0.0.1:{free_port()}'
-        self.environment = {'PATH': os.environ.get('PATH', '/usr/bin:/bin'), 'HOME': str(self.folder), 'LC_ALL': 'C',
-                            **BASE, 'QUEEN_S3_LISTEN': listen, **environment}
-        self.environment.update({k: v for k, v in os.environ.items() if k.endswith('SAN_OPTIONS')})
-        self.url = 'http://' + listen
-        self.program: Program | None = None
-        if start:
-            self.start()
+class Endpoint:
+    """The listener of a sink, whoever started it: /healthz and /metrics. `program` is whose end ends a wait for them,
+    with what it wrote."""
 
-    def start(self, **changes) -> 'Sink':
-        """Starts it, with changes to the environment (kept for later starts). Waits for nothing."""
-        self.environment.update(changes)
-        environment = {k: str(v) for k, v in self.environment.items() if v is not None}
-        self.program = Program([BUILD / 'queen-s3', *self.arguments], self.folder / 'sink.log', environment)
-        return self
-
-    # What it says
-
-    @property
-    def pid(self) -> int:
-        return self.program.pid
-
-    def text(self) -> str:
-        """What it wrote since its last start."""
-        return self.program.text()
-
-    def wait_line(self, part: str, deadline: float = DEADLINE) -> str:
-        return self.program.wait_line(part, deadline)
+    def __init__(self, url: str, program: Program | None = None):
+        self.url = url
+        self.program = program
 
     def get(self, path: str, timeout: float = 5) -> Answer:
-        """A GET at its listener; status 0 while nobody answers."""
+        """A GET; status 0 while nobody answers."""
         return request('GET', self.url + path, timeout=timeout)
 
     def health(self) -> tuple[int, dict]:
@@ -109,6 +82,41 @@ class Sink:
 
     def wait_records(self, count: int, deadline: float = DEADLINE, **labels: str) -> float:
         return self.wait_metric('queen_s3_records_written_total', count, deadline, **labels)
+
+
+class Sink(Endpoint):
+    def __init__(self, folder: pathlib.Path, environment: dict[str, str], *arguments, start: bool = True):
+        """Environment: BASE, then what is given (None takes a name out), and a listener on a free port unless given.
+        `folder` gets sink.log."""
+        self.folder = pathlib.Path(folder)
+        self.arguments = [str(a) for a in arguments]
+        listen = environment.get('QUEEN_S3_LISTEN') or f'127.0.0.1:{free_port()}'
+        self.environment = {'PATH': os.environ.get('PATH', '/usr/bin:/bin'), 'HOME': str(self.folder), 'LC_ALL': 'C',
+                            **BASE, 'QUEEN_S3_LISTEN': listen, **environment}
+        self.environment.update({k: v for k, v in os.environ.items() if k.endswith('SAN_OPTIONS')})
+        super().__init__('http://' + listen)
+        if start:
+            self.start()
+
+    def start(self, **changes) -> 'Sink':
+        """Starts it, with changes to the environment (kept for later starts). Waits for nothing."""
+        self.environment.update(changes)
+        environment = {k: str(v) for k, v in self.environment.items() if v is not None}
+        self.program = Program([BUILD / 'queen-s3', *self.arguments], self.folder / 'sink.log', environment)
+        return self
+
+    # What it says
+
+    @property
+    def pid(self) -> int:
+        return self.program.pid
+
+    def text(self) -> str:
+        """What it wrote since its last start."""
+        return self.program.text()
+
+    def wait_line(self, part: str, deadline: float = DEADLINE) -> str:
+        return self.program.wait_line(part, deadline)
 
     # Its processes
 
