@@ -133,6 +133,16 @@ bool clock_parse_broker(const char *text, size_t size, struct broker_us *out)
     return true;
 }
 
+bool clock_parse_wall(const char *text, size_t size, struct wall_ms *out)
+{
+    struct broker_us time;
+    if (!clock_parse_broker(text, size, &time)) {
+        return false;
+    }
+    out->v = time.v / 1000;
+    return true;
+}
+
 static char *write_digits(char *out, int value, int count)
 {
     for (int i = count - 1; i >= 0; i--) {

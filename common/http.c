@@ -43,6 +43,7 @@ struct http_client {
     struct http_requests running;
     struct http_requests waiting;
     bool closing;
+    bool direct;
     CURL *idle[IDLE_HANDLES];
     size_t idle_count;
 };
@@ -145,6 +146,7 @@ struct http_client *http_client_create(struct reactor *reactor, const struct htt
         client->reactor = reactor;
         client->connect_timeout_ms = (long)options->connect_timeout_ms;
         client->under_way_max = options->connections_max > 0 ? (size_t)options->connections_max : 0;
+        client->direct = options->direct;
         TAILQ_INIT(&client->running);
         TAILQ_INIT(&client->waiting);
         client->ca_file = options->ca_file != NULL ? strdup(options->ca_file) : NULL;
@@ -474,6 +476,9 @@ static bool set_transport(struct http_request *request, const struct http_reques
 #endif
     bad |= (int)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, client->connect_timeout_ms);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)options->timeout_ms);
+    if (client->direct) {
+        bad |= (int)curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    }
     if (client->ca_file != NULL) {
         bad |= (int)curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca_file);
     }

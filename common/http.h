@@ -22,6 +22,7 @@ struct http_client_options {
     int64_t connect_timeout_ms;
     long connections_max; /* requests under way at a time, which over HTTP/1.1 are connections; the others wait in
                                     order, and their timeouts with them. 0: no limit */
+    bool direct;          /* through no proxy, whatever the environment says: for addresses of this host */
 };
 
 struct http_client *http_client_create(struct reactor *reactor, const struct http_client_options *options,

@@ -26,6 +26,8 @@ static enum log_level configured_level = LOG_INFO;
 static bool configured_json;
 static void (*capture)(void *argument, enum log_level level, const char *line);
 static void *capture_argument;
+static void (*divert)(void *argument, enum log_level level, const char *subject, const char *message);
+static void *divert_argument;
 static atomic_ulong dropped_total;
 static atomic_ulong dropped_untold;
 
@@ -55,6 +57,13 @@ void log_capture(void (*take)(void *argument, enum log_level level, const char *
 {
     capture = take;
     capture_argument = argument;
+}
+
+void log_divert(void (*take)(void *argument, enum log_level level, const char *subject, const char *message),
+                void *argument)
+{
+    divert = take;
+    divert_argument = argument;
 }
 
 unsigned long log_dropped(void)
@@ -176,6 +185,10 @@ static void put_out(enum log_level level, const char *subject, const char *messa
     struct line line;
     unsigned long untold;
 
+    if (divert != NULL) {
+        divert(divert_argument, level, subject, message);
+        return;
+    }
     if (capture != NULL) {
         compose(&line, level, subject, message);
         capture(capture_argument, level, line.bytes);

@@ -17,6 +17,11 @@ bool log_enabled(enum log_level level);
 /* Instead of stderr: for tests and the simulator; NULL for stderr again. */
 void log_capture(void (*take)(void *argument, enum log_level level, const char *line), void *argument);
 
+/* Instead of any line: what was to be said, before it is put together and cleaned, for a library whose host has a log
+ * of its own. NULL: lines again. */
+void log_divert(void (*take)(void *argument, enum log_level level, const char *subject, const char *message),
+                void *argument);
+
 /* `2026-09-04T10:05:07.412Z info  orders: window 12 …` (the level filled up to five characters), or
  * {"ts":…,"level":…,"queue":…,"message":…}. subject: the queue's name or NULL. Control bytes, and bytes that are no
  * UTF-8, come out as \xNN. A line longer than 4096 bytes is cut, and says so with `…`. */

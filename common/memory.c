@@ -8,8 +8,18 @@
 #include <string.h>
 #include <unistd.h>
 
+static memory_exhausted *exhausted;
+
+void memory_set_exhausted(memory_exhausted *handler)
+{
+    exhausted = handler;
+}
+
+/* Returns where the allocation is to be tried again. */
 static void give_up(void)
 {
+    if (exhausted != NULL && exhausted())
+        return;
     static const char line[] = "queen-s3: out of memory\n";
     if (write(STDERR_FILENO, line, sizeof line - 1) < 0) {
         /* Nothing is left to tell it to. */
@@ -19,8 +29,8 @@ static void give_up(void)
 
 void *memory_new(size_t count, size_t size)
 {
-    void *memory = calloc(count > 0 ? count : 1, size > 0 ? size : 1);
-    if (memory == NULL)
+    void *memory;
+    while ((memory = calloc(count > 0 ? count : 1, size > 0 ? size : 1)) == NULL)
         give_up();
     return memory;
 }
@@ -34,10 +44,10 @@ void *memory_grow(void *array, size_t *capacity, size_t needed, size_t size)
         wanted = needed;
     if (wanted < 8)
         wanted = 8;
-    if (wanted > SIZE_MAX / size)
+    while (wanted > SIZE_MAX / size)
         give_up();
-    void *grown = realloc(array, wanted * size);
-    if (grown == NULL)
+    void *grown;
+    while ((grown = realloc(array, wanted * size)) == NULL)
         give_up();
     *capacity = wanted;
     return grown;
@@ -59,7 +69,7 @@ char *memory_format(const char *format, ...)
     va_copy(again, arguments);
     int size = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    if (size < 0)
+    while (size < 0) /* more than INT_MAX bytes: no try makes it less */
         give_up();
     char *text = memory_new((size_t)size + 1, 1);
     vsnprintf(text, (size_t)size + 1, format, again);

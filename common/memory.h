@@ -7,7 +7,13 @@
 #ifndef COMMON_MEMORY_H
 #define COMMON_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+/* What to do instead of ending the process: for a library, which must not end its host. false: nothing, it ends after
+ * all; true: try again, after a pause that is the handler's to make. Set once, before any other thread allocates. */
+typedef bool memory_exhausted(void);
+void memory_set_exhausted(memory_exhausted *handler);
 
 /* count * size zeroed bytes, to be freed with free(). */
 void *memory_new(size_t count, size_t size);

@@ -20,7 +20,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -57,14 +56,6 @@ static CURLcode curl_status;
 static void curl_start(void)
 {
     curl_status = curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
-/* Curl asks from within a transfer, and a socket that isn't watched is a transfer that hangs: there is no way to say
- * no. A worker without descriptors is a worker to be restarted. */
-static _Noreturn void give_up(const char *what)
-{
-    perror(what);
-    abort();
 }
 
 static int watches_grow(struct reactor *reactor, size_t descriptor)
@@ -145,7 +136,9 @@ static int curl_wants_socket(CURL *easy, curl_socket_t descriptor, int what, voi
     }
     uint32_t wanted = (what & CURL_POLL_IN ? (uint32_t)EPOLLIN : 0) | (what & CURL_POLL_OUT ? (uint32_t)EPOLLOUT : 0);
     if (watch_put(reactor, descriptor, wanted, &(struct watch){.watcher = WATCHER_CURL}) != QS_OK) {
-        give_up("queen-s3: a socket can't be watched");
+        /* A socket that nobody watches is a transfer that hangs. Told so, curl ends the transfers of the moment with an
+         * error, and is as before once they are gone (CURLMOPT_SOCKETFUNCTION). */
+        return -1;
     }
     return 0;
 }

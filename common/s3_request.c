@@ -15,6 +15,7 @@
  */
 #include "common/s3_request.h"
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -42,7 +43,10 @@ void s3_target_init(struct s3_target *target, const struct settings *settings)
     const char *separator = strstr(settings->endpoint, "://");
     const char *host = separator != NULL ? separator + 3 : settings->endpoint;
 
-    target->settings = settings;
+    *target = (struct s3_target){.settings = settings};
+    if (settings->access_key != NULL) {
+        s3_target_set_credentials(target, settings->access_key, settings->secret_key, NULL);
+    }
     target->tls = strncmp(settings->endpoint, "https:", 6) == 0;
     /* A port that is the scheme's own is left out of a Host header by every client; the signature is over that. */
     size_t size = strlen(host);
@@ -58,8 +62,37 @@ void s3_target_init(struct s3_target *target, const struct settings *settings)
     target->origin = memory_format("%s://%s", target->tls ? "https" : "http", target->host);
 }
 
+static void free_secret(char *secret)
+{
+    if (secret != NULL) {
+        OPENSSL_cleanse(secret, strlen(secret));
+        free(secret);
+    }
+}
+
+static char *copy_secret(const char *secret)
+{
+    return secret != NULL ? memory_copy(secret, strlen(secret)) : NULL;
+}
+
+void s3_target_set_credentials(struct s3_target *target, const char *access_key, const char *secret_key,
+                               const char *session_token)
+{
+    char *before[] = {target->access_key, target->secret_key, target->session_token};
+
+    target->access_key = copy_secret(access_key);
+    target->secret_key = copy_secret(secret_key);
+    target->session_token = copy_secret(session_token);
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+        free_secret(before[i]);
+    }
+}
+
 void s3_target_free(struct s3_target *target)
 {
+    free_secret(target->access_key);
+    free_secret(target->secret_key);
+    free_secret(target->session_token);
     free(target->origin);
     free(target->host);
 }
@@ -148,11 +181,11 @@ static char *url_of(const struct s3_target *target, const char *path, const stru
 static bool authorize(const struct s3_target *target, const struct sigv4_request *request, const char *timestamp,
                       struct s3_signed *out)
 {
-    const struct sigv4_credentials credentials = {.access_key = target->settings->access_key,
-                                                  .secret_key = target->settings->secret_key,
+    const struct sigv4_credentials credentials = {.access_key = target->access_key,
+                                                  .secret_key = target->secret_key,
                                                   .region = target->settings->region,
                                                   .service = "s3"};
-    char *authorization = sigv4_authorization(request, &credentials, timestamp);
+    char *authorization = target->access_key != NULL ? sigv4_authorization(request, &credentials, timestamp) : NULL;
 
     if (authorization == NULL) {
         return false;
@@ -192,6 +225,9 @@ bool s3_request_sign(const struct s3_target *target, const struct s3_request *re
     }
     if (request->range != NULL) {
         add_header(&headers, "range", request->range);
+    }
+    if (target->session_token != NULL) {
+        add_header(&headers, "x-amz-security-token", target->session_token);
     }
     if (request->encrypt) {
         add_encryption(&headers, target->settings);

@@ -16,6 +16,9 @@
 /* Where requests go: scheme and host as the URL has them, and as the Host header says them. */
 struct s3_target {
     const struct settings *settings;
+    char *access_key; /* NULL: not known yet, and nothing can be signed */
+    char *secret_key;
+    char *session_token; /* of temporary credentials, else NULL */
     char *origin; /* "https://bucket.s3.eu-central-1.amazonaws.com", with a port where it isn't the scheme's own */
     char *host;
     bool tls;
@@ -23,6 +26,9 @@ struct s3_target {
 
 void s3_target_init(struct s3_target *target, const struct settings *settings);
 void s3_target_free(struct s3_target *target);
+/* Copies them, in the place of the settings' or of those before. */
+void s3_target_set_credentials(struct s3_target *target, const char *access_key, const char *secret_key,
+                               const char *session_token);
 
 struct s3_request {
     const char *method;
@@ -36,7 +42,7 @@ struct s3_request {
     bool encrypt;                   /* send the SSE headers that are configured */
 };
 
-#define S3_HEADERS_MAX 10
+#define S3_HEADERS_MAX 11
 
 struct s3_signed {
     char *url;

@@ -323,6 +323,12 @@ static void s3_destroy(struct object_store *object_store)
     free(store);
 }
 
+void s3_store_set_credentials(struct object_store *object_store, const char *access_key, const char *secret_key,
+                              const char *session_token)
+{
+    s3_target_set_credentials(&((struct s3_store *)object_store)->target, access_key, secret_key, session_token);
+}
+
 static const struct object_store_operations operations = {.put = s3_put,
                                                           .head = s3_head,
                                                           .get = s3_get,

@@ -7,8 +7,9 @@
  */
 #include "common/timers.h"
 
-#include <stdio.h>
 #include <stdlib.h>
+
+#include "common/memory.h"
 
 void timers_init(struct timers *timers)
 {
@@ -64,17 +65,7 @@ static void heap_down(struct timers *timers, size_t at)
 static void make_room(struct timers *timers)
 {
     size_t needed = timers->count + timers->waiting + 1;
-    if (needed <= timers->capacity) {
-        return;
-    }
-    size_t capacity = timers->capacity < 16 ? 16 : timers->capacity * 2;
-    struct timer **heap = realloc(timers->heap, capacity * sizeof(struct timer *));
-    if (heap == NULL) {
-        fputs("queen-s3: out of memory for timers\n", stderr);
-        abort();
-    }
-    timers->heap = heap;
-    timers->capacity = capacity;
+    timers->heap = memory_grow(timers->heap, &timers->capacity, needed, sizeof(struct timer *));
 }
 
 void timer_cancel(struct timers *timers, struct timer *timer)
