@@ -26,6 +26,7 @@ class DevBroker:
         self.binary = binary
         self.url = ''
         self.port = 0
+        self.token = ''  # what calls from here show to a broker that asks for one
         self.program: Program | None = None
         self.start(deadline=deadline)
 
@@ -41,7 +42,10 @@ class DevBroker:
     def request(self, method: str, path: str, document=None, raw: bytes | None = None, timeout: float = 30) -> Answer:
         """The answer as it is, whatever its status."""
         body = raw if raw is not None else None if document is None else json.dumps(document).encode()
-        return request(method, self.url + path, body, {'Content-Type': 'application/json'}, timeout)
+        headers = {'Content-Type': 'application/json'}
+        if self.token:
+            headers['Authorization'] = f'Bearer {self.token}'
+        return request(method, self.url + path, body, headers, timeout)
 
     def call(self, method: str, path: str, document=None, timeout: float = 30):
         """The answer's JSON (None for an empty body); anything but a 2xx is an error."""
