@@ -62,6 +62,21 @@ class Configuration(unittest.TestCase):
         self.assertGreater(len(names), 25)
         self.assertEqual(names - set(ROWS), set())
 
+    def test_the_program_takes_it_all(self):
+        """With each line uncommented but those that stand in the place of others."""
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(dir=BUILD)))
+        (folder / 'secret').write_text('secret\n')
+        text = re.sub(r'^#([A-Z][A-Z0-9_]+=)', r'\1', CONFIGURATION.read_text(), flags=re.M)
+        text = text.replace('QUEEN_S3_ENDPOINT=file:///var/lib/queen-s3\nQUEEN_S3_BUCKET=lake\n', '')
+        text = re.sub(r'/run/credentials/queen-s3.service/[a-z-]+', str(folder / 'secret'), text)
+        (folder / 'queen-s3.conf').write_text(text)
+        done = run(BUILD / 'queen-s3', 'policy', '-f', folder / 'queen-s3.conf', env={'PATH': os.environ['PATH']})
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn('"arn:aws:s3:::my-lake"', done.stdout)
+        (folder / 'queen-s3.conf').write_text(text + 'QUEEN_S3_PREFIXX=x\n')
+        done = run(BUILD / 'queen-s3', 'policy', '-f', folder / 'queen-s3.conf', env={'PATH': os.environ['PATH']})
+        self.assertEqual(done.returncode, 2, done.stdout)
+
     def test_no_secret_belongs_there(self):
         names = {name for name, _ in assignments(CONFIGURATION.read_text())}
         self.assertFalse(names & {'QUEEN_TOKEN', 'QUEEN_S3_SECRET_KEY'})
