@@ -7,7 +7,8 @@
 VARIANT  ?= release
 PREFIX   ?= /usr/local
 BINDIR   ?= $(PREFIX)/bin
-MANDIR   ?= $(PREFIX)/share/man
+DATADIR  ?= $(PREFIX)/share
+MANDIR   ?= $(DATADIR)/man
 DESTDIR  ?=
 PYTHON   ?= /usr/bin/python3
 JOBS     ?= $(shell nproc 2>/dev/null || echo 2)
@@ -81,17 +82,21 @@ DEVBROKER_SRC  := $(call sources,tests/devbroker)
 SIM_SRC        := $(call sources,tests/sim)
 TOOL_SRC       := $(call sources,tests/tools)
 BENCH_SRC      := $(call sources,tests/bench)
+MAN_SRC        := $(call sources,man)
 UNIT_SRC       := $(wildcard tests/unit/*_test.c)
 SUPPORT_SRC    := $(filter-out $(UNIT_SRC),$(call sources,tests/unit))
 FUZZ_SRC       := $(wildcard tests/fuzz/*_fuzz.c)
 ALL_SRC        := $(COMMON_SRC) $(WORKER_SRC) $(SUPERVISOR_SRC) $(MAIN_SRC) $(DEVBROKER_SRC) $(SIM_SRC) $(TOOL_SRC) \
-                  $(BENCH_SRC) $(UNIT_SRC) $(SUPPORT_SRC) $(FUZZ_SRC)
-HEADERS        := $(sort $(wildcard $(foreach d,common worker supervisor tests,$(d)/*.h $(d)/*/*.h $(d)/*/*/*.h)))
+                  $(BENCH_SRC) $(MAN_SRC) $(UNIT_SRC) $(SUPPORT_SRC) $(FUZZ_SRC)
+HEADERS        := $(sort $(wildcard $(foreach d,common worker supervisor man tests,$(d)/*.h $(d)/*/*.h $(d)/*/*/*.h)))
 
 LIBS      := $(OUT)/libsupervisor.a $(OUT)/libworker.a $(OUT)/libcommon.a
 PROGRAM   := $(if $(MAIN_SRC),$(OUT)/queen-s3)
 DEVBROKER := $(if $(DEVBROKER_SRC),$(OUT)/tests/devbroker)
 SIMULATE  := $(if $(SIM_SRC),$(OUT)/tests/sim/simulate)
+TEMPLATES := $(sort $(wildcard man/*.in))
+PAGES     := $(patsubst man/%.in,$(OUT)/man/%,$(TEMPLATES))
+COMPLETE  := $(OUT)/man/queen-s3.bash $(OUT)/man/queen-s3.zsh
 TOOLS     := $(patsubst tests/tools/%.c,$(OUT)/tests/tools/%,$(TOOL_SRC))
 UNIT      := $(patsubst tests/unit/%.c,$(OUT)/tests/unit/%,$(UNIT_SRC))
 FUZZ      := $(patsubst tests/fuzz/%.c,$(OUT)/tests/fuzz/%,$(FUZZ_SRC))
@@ -111,7 +116,7 @@ in_parallel = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS))$(find
 all: ## build build/queen-s3 and the development broker build/tests/devbroker
 	+@$(in_parallel) programs
 
-programs: $(LIBS) $(PROGRAM) $(DEVBROKER)
+programs: $(LIBS) $(PROGRAM) $(DEVBROKER) $(PAGES) $(COMPLETE)
 unit-programs: programs $(UNIT) $(SIMULATE) $(TOOLS)
 bench-programs: programs $(BENCH) $(TOOLS)
 fuzz-programs: $(FUZZ)
@@ -190,14 +195,20 @@ build/lint/%.tidy: %.c $(OBJ)/%.o .clang-tidy
 	@clang-tidy --quiet $< -- $(filter-out -f%,$(BASE)) $(PKG_CFLAGS) >$@.log 2>&1 || { cat $@.log; exit 1; }
 	@touch $@
 
-install: all ## install the program and its manual (PREFIX=/usr/local, DESTDIR=)
-	install -d '$(DESTDIR)$(BINDIR)'
+# Where the shells look for what they don't know yet.
+BASH_PLACE := $(DATADIR)/bash-completion/completions
+ZSH_PLACE  := $(DATADIR)/zsh/site-functions
+
+install: all ## install the program, its manual and the shells' completions (PREFIX=/usr/local, DESTDIR=)
+	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(BASH_PLACE)' '$(DESTDIR)$(ZSH_PLACE)'
 	install -m 755 build/queen-s3 '$(DESTDIR)$(BINDIR)/queen-s3'
-	@for page in $(wildcard man/*.[1-9]); do \
+	@for page in $(PAGES); do \
 	    section=$${page##*.}; install -d '$(DESTDIR)$(MANDIR)'/man$$section; \
 	    echo "install -m 644 $$page $(DESTDIR)$(MANDIR)/man$$section/"; \
 	    install -m 644 $$page '$(DESTDIR)$(MANDIR)'/man$$section/; \
 	done
+	install -m 644 build/man/queen-s3.bash '$(DESTDIR)$(BASH_PLACE)/queen-s3'
+	install -m 644 build/man/queen-s3.zsh '$(DESTDIR)$(ZSH_PLACE)/_queen-s3'
 
 # A folder with the project's as links is the source tree that dpkg-buildpackage wants: only what has changed is compiled,
 # as -nc keeps its build/. build/deb/ has the debug symbols and the .changes too.
@@ -212,8 +223,8 @@ deb: ## build the Debian package build/queen-s3_VERSION_ARCH.deb
 	cp build/deb/queen-s3_*.deb build/
 
 uninstall: ## remove what install put there
-	rm -f '$(DESTDIR)$(BINDIR)/queen-s3'
-	@for page in $(notdir $(wildcard man/*.[1-9])); do rm -f '$(DESTDIR)$(MANDIR)'/man$${page##*.}/$$page; done
+	rm -f '$(DESTDIR)$(BINDIR)/queen-s3' '$(DESTDIR)$(BASH_PLACE)/queen-s3' '$(DESTDIR)$(ZSH_PLACE)/_queen-s3'
+	@for page in $(notdir $(PAGES)); do rm -f '$(DESTDIR)$(MANDIR)'/man$${page##*.}/$$page; done
 
 clean: ## remove build/
 	rm -rf build
@@ -260,6 +271,20 @@ link = @mkdir -p $(@D) && echo "  LINK  $@" && $(CC) $(ALL_LDFLAGS) -o $@ $(filt
 
 $(OUT)/queen-s3: $(call objects,$(MAIN_SRC)) $(LIBS)
 	$(link) $(LIBS) $(PKG_LIBS)
+
+$(OUT)/man/generate: $(call objects,$(MAN_SRC)) $(LIBS)
+	$(link) $(LIBS) $(PKG_LIBS)
+
+# A page names the others that there are.
+$(eval $(call remember,$(OBJ)/templates,$(TEMPLATES)))
+
+$(OUT)/man/%: man/%.in $(OUT)/man/generate $(OBJ)/templates
+	@echo "  PAGE  $@"
+	@$(OUT)/man/generate page $< >$@
+
+$(COMPLETE): $(OUT)/man/queen-s3.%: $(OUT)/man/generate
+	@echo "  MAKE  $@"
+	@$(OUT)/man/generate $* >$@
 
 # It shares nothing with what it tests, not even a library.
 $(OUT)/tests/devbroker: $(call objects,$(DEVBROKER_SRC))
