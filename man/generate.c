@@ -14,6 +14,7 @@
  *     %commands                  a list of all commands
  *     %engines                   what ddl knows
  *     %metrics                   a list of all metrics
+ *     %settings NAME...          a list of these settings. A page that has any has to have all
  *
  * A new command's page is these lines in man/queen-s3-COMMAND.1.in and a word or two of its own; the build, the
  * installation, the list of commands and the tests find it.
@@ -25,6 +26,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/setting_table.h"
 #include "common/settings.h"
 #include "man/completion.h"
 #include "man/mdoc.h"
@@ -170,7 +172,7 @@ static void write_commands(const struct template *template, const char *argument
     for (size_t i = 0; (command = command_at(i)) != NULL; i++) {
         bool page = has_page(template, command);
         (void)printf(".It Cm %s", command->name);
-        (void)fputs(command->options != NULL ? " Op Ar options" : "", stdout);
+        (void)fputs(command->options != NULL ? " Oo Ar options Oc" : "", stdout);
         mdoc_words(stdout, command, " ", "");
         (void)fputc('\n', stdout);
         mdoc_sentence(stdout, command->summary, command, page ? ":" : ".");
@@ -208,12 +210,70 @@ static void write_metrics(const struct template *template, const char *arguments
     (void)puts(".El");
 }
 
+static void write_setting(const struct setting *setting)
+{
+    char line[1024];
+
+    (void)printf(".It Ev %s\n", setting->name);
+    mdoc_paragraphs(stdout, setting->description, NULL);
+    if ((setting->flags & (SETTING_REFUSED | SETTING_BROKERS)) == 0) {
+        (void)snprintf(line, sizeof line, "Accepted: %s.", setting->accepted);
+        (void)puts(".br");
+        mdoc_paragraphs(stdout, line, NULL);
+    }
+    if ((setting->flags & SETTING_REQUIRED) != 0 || setting->initial != NULL) {
+        bool required = (setting->flags & SETTING_REQUIRED) != 0;
+        (void)snprintf(line, sizeof line, "%s%s.",
+                       required ? "Required" : "Default: ", required ? "" : setting->initial);
+        (void)puts(".br");
+        mdoc_paragraphs(stdout, line, NULL);
+    }
+}
+
+static bool listed[256]; /* settings, by their index */
+
+static void write_settings(const struct template *template, const char *arguments)
+{
+    struct setting setting;
+
+    (void)puts(".Bl -tag -width Ds");
+    for (const char *at = arguments; *at != '\0'; at += strspn(at, " ")) {
+        size_t size = strcspn(at, " ");
+        size_t i = 0;
+        while (setting_at(i, &setting) && !(strlen(setting.name) == size && memcmp(setting.name, at, size) == 0)) {
+            i++;
+        }
+        if (i >= sizeof listed || !setting_at(i, &setting) || listed[i]) {
+            fail(template, "unknown, or there already: ", at);
+        }
+        listed[i] = true;
+        write_setting(&setting);
+        at += size;
+    }
+    (void)puts(".El");
+}
+
+static void check_settings(const struct template *template)
+{
+    struct setting setting;
+    bool any = false;
+
+    for (size_t i = 0; i < sizeof listed; i++) {
+        any = any || listed[i];
+    }
+    for (size_t i = 0; any && setting_at(i, &setting); i++) {
+        if (!listed[i]) {
+            fail(template, "no list of settings has ", setting.name);
+        }
+    }
+}
+
 static const struct directive {
     const char *name;
     void (*write)(const struct template *template, const char *arguments);
 } directives[] = {
     {"page", write_page},         {"command", write_command}, {"exits", write_exits},     {"examples", write_examples},
-    {"commands", write_commands}, {"engines", write_engines}, {"metrics", write_metrics},
+    {"commands", write_commands}, {"engines", write_engines}, {"metrics", write_metrics}, {"settings", write_settings},
 };
 
 static void expand(const struct template *template, const char *line)
@@ -260,6 +320,7 @@ static int write_template(const char *path)
         take_line(&template, line);
     }
     free(line);
+    check_settings(&template);
     return fclose(file) == 0 && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -50,6 +50,7 @@ void mdoc_argument(FILE *out, const char *text, size_t size)
     (void)fputs(blank ? " \"" : " ", out);
     (void)fputs(blank || macro || punctuation ? "\\&" : "", out);
     put_escaped(out, text, size, true);
+    (void)fputs(size > 0 && strchr(CLOSING, text[size - 1]) != NULL ? "\\&" : "", out);
     (void)fputs(blank ? "\"" : "", out);
 }
 
@@ -215,7 +216,7 @@ static const char *next_word(const char *text, const char *end, struct word *wor
 
 static bool ends_sentence(const struct word *word)
 {
-    size_t size = word->closing_size;
+    size_t size = word->core_size > 0 ? word->closing_size : 0;
 
     while (size > 0 && strchr(")]", word->closing[size - 1]) != NULL) {
         size--;
