@@ -32,11 +32,24 @@ static const char bash_head[] =
     "\n"
     "_queen_s3()\n"
     "{\n"
-    "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}\n"
+    "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=run\n"
     "    local options='' files='' texts='' choices='' words='' word\n"
-    "    local -i at=2 place=0\n"
+    "    local -i at=1 place=0\n"
     "\n"
-    "    COMPREPLY=()\n";
+    "    COMPREPLY=()\n"
+    "    while ((at < COMP_CWORD)) && [[ ${COMP_WORDS[at]} == -f ]]; do\n"
+    "        at+=2\n"
+    "    done\n"
+    "    if ((COMP_CWORD == at)); then\n"
+    "        mapfile -t COMPREPLY < <(compgen -W '-f";
+
+static const char bash_middle[] = "' -- \"$current\")\n"
+                                  "        return\n"
+                                  "    elif ((COMP_CWORD > at)); then\n"
+                                  "        command=${COMP_WORDS[at]}\n"
+                                  "        at+=1\n"
+                                  "    fi\n"
+                                  "    case $command in\n";
 
 static const char bash_tail[] = "    if [[ $current == '=' ]]; then\n"
                                 "        current=''\n"
@@ -110,12 +123,10 @@ void completion_bash(FILE *out)
     const struct command *command;
 
     (void)fputs(bash_head, out);
-    (void)fputs("    if [[ $command == -* ]]; then\n        command=run\n        at=1\n", out);
-    (void)fputs("    elif ((COMP_CWORD == 1)); then\n        mapfile -t COMPREPLY < <(compgen -W '", out);
     for (size_t i = 0; (command = command_at(i)) != NULL; i++) {
-        (void)fprintf(out, "%s%s", i > 0 ? " " : "", command->name);
+        (void)fprintf(out, " %s", command->name);
     }
-    (void)fputs("' -- \"$current\")\n        return\n    fi\n    case $command in\n", out);
+    (void)fputs(bash_middle, out);
     for (size_t i = 0; (command = command_at(i)) != NULL; i++) {
         bash_command(out, command);
     }
@@ -124,6 +135,25 @@ void completion_bash(FILE *out)
 }
 
 /* ---- zsh ---- */
+
+static const char zsh_head[] = "#compdef queen-s3\n"
+                               "# Completion of queen-s3 for zsh, made from the program's own tables.\n"
+                               "\n"
+                               "_queen-s3() {\n"
+                               "    local curcontext=$curcontext state line\n"
+                               "    local -A opt_args\n"
+                               "    local -a commands\n"
+                               "\n"
+                               "    commands=(\n";
+
+static const char zsh_middle[] = " \\\n"
+                                 "        '(-): :->command' \\\n"
+                                 "        '(-)*:: :->argument' && return\n"
+                                 "    if [[ $state == command ]]; then\n"
+                                 "        _describe -t commands command commands\n"
+                                 "        return\n"
+                                 "    fi\n"
+                                 "    case $words[1] in\n";
 
 static const char zsh_tail[] = "    esac\n"
                                "}\n"
@@ -142,18 +172,17 @@ static void zsh_text(FILE *out, const char *text)
     }
 }
 
-static void zsh_options(FILE *out, const struct command *command)
+static void zsh_option(FILE *out, const struct command_option *option)
 {
-    for (const struct command_option *at = command->options; at != NULL && at->name != NULL; at++) {
-        bool equals = at->argument != NULL && at->name[1] == '-';
-        (void)fprintf(out, " \\\n            '%s%s[", at->name, equals ? "=" : "");
-        zsh_text(out, at->help);
-        (void)fputc(']', out);
-        if (at->argument != NULL) {
-            (void)fprintf(out, ":%s:%s", at->argument, taking_of(at) == TAKING_FILE ? "_files" : " ");
-        }
-        (void)fputc('\'', out);
+    bool equals = option->argument != NULL && option->name[1] == '-';
+
+    (void)fprintf(out, " \\\n            '%s%s[", option->name, equals ? "=" : "");
+    zsh_text(out, option->help);
+    (void)fputc(']', out);
+    if (option->argument != NULL) {
+        (void)fprintf(out, ":%s:%s", option->argument, taking_of(option) == TAKING_FILE ? "_files" : " ");
     }
+    (void)fputc('\'', out);
 }
 
 static void zsh_words(FILE *out, const struct command *command)
@@ -190,24 +219,22 @@ void completion_zsh(FILE *out)
 {
     const struct command *command;
 
-    (void)fputs("#compdef queen-s3\n# Completion of queen-s3 for zsh, made from the program's own tables.\n\n", out);
-    (void)fputs("_queen-s3() {\n    local command=$words[2]\n    local -a commands\n\n    commands=(\n", out);
+    (void)fputs(zsh_head, out);
     for (size_t i = 0; (command = command_at(i)) != NULL; i++) {
         (void)fprintf(out, "        '%s:", command->name);
         zsh_text(out, command->summary);
         (void)fputs("'\n", out);
     }
-    (void)fputs("    )\n    if [[ $command == -* ]]; then\n        command=run\n", out);
-    (void)fputs("    elif (( CURRENT == 2 )); then\n        _describe -t commands command commands\n", out);
-    (void)fputs("        return\n    else\n        shift words\n        (( CURRENT-- ))\n    fi\n", out);
-    (void)fputs("    case $command in\n", out);
+    (void)fputs("    )\n    _arguments -C", out);
+    zsh_option(out, &command_only_file[COMMAND_FILE]);
+    (void)fputs(zsh_middle, out);
     for (size_t i = 0; (command = command_at(i)) != NULL; i++) {
-        if (command->options != NULL || command->words[0] != '\0') {
-            (void)fprintf(out, "    %s)\n        _arguments -S :", command->name);
-            zsh_options(out, command);
-            zsh_words(out, command);
-            (void)fputs("\n        ;;\n", out);
+        (void)fprintf(out, "    %s)\n        _arguments -S :", command->name);
+        for (const struct command_option *at = command->options; at != NULL && at->name != NULL; at++) {
+            zsh_option(out, at);
         }
+        zsh_words(out, command);
+        (void)fputs("\n        ;;\n", out);
     }
     (void)fputs(zsh_tail, out);
 }

@@ -9,6 +9,7 @@
  *
  *     %page NAME SECTION DATE    the page's head. DATE is as in November 30, 2026
  *     %command COMMAND           NAME, SYNOPSIS, DESCRIPTION with choices and options; what follows goes on with it
+ *     %options COMMAND           a list of its options alone
  *     %exits COMMAND             EXIT STATUS
  *     %examples COMMAND          EXAMPLES
  *     %commands                  a list of all commands
@@ -104,12 +105,14 @@ static void write_choices(const struct command *command)
     }
 }
 
-static void write_options(const struct command *command)
+static void write_options(const struct template *template, const char *name)
 {
+    const struct command *command = find(template, name);
+
     if (command->options == NULL) {
-        return;
+        fail(template, "there are no options of ", name);
     }
-    (void)puts(".Pp\nThe options are as follows:\n.Bl -tag -width Ds");
+    (void)puts(".Bl -tag -width Ds");
     for (const struct command_option *option = command->options; option->name != NULL; option++) {
         (void)fputs(".It", stdout);
         mdoc_option(stdout, option);
@@ -128,7 +131,10 @@ static void write_command(const struct template *template, const char *name)
     (void)puts(".Sh DESCRIPTION");
     mdoc_paragraphs(stdout, command->help, command);
     write_choices(command);
-    write_options(command);
+    if (command->options != NULL) {
+        (void)puts(".Pp\nThe options are as follows:");
+        write_options(template, name);
+    }
 }
 
 static void write_exits(const struct template *template, const char *name)
@@ -163,6 +169,12 @@ static void write_examples(const struct template *template, const char *name)
     }
 }
 
+/* Others than the one that all have. */
+static bool has_options(const struct command *command)
+{
+    return command->options != NULL && command->options != command_only_file;
+}
+
 static void write_commands(const struct template *template, const char *arguments)
 {
     const struct command *command;
@@ -172,13 +184,13 @@ static void write_commands(const struct template *template, const char *argument
     for (size_t i = 0; (command = command_at(i)) != NULL; i++) {
         bool page = has_page(template, command);
         (void)printf(".It Cm %s", command->name);
-        (void)fputs(command->options != NULL ? " Oo Ar options Oc" : "", stdout);
+        (void)fputs(has_options(command) ? " Oo Ar options Oc" : "", stdout);
         mdoc_words(stdout, command, " ", "");
         (void)fputc('\n', stdout);
         mdoc_sentence(stdout, command->summary, command, page ? ":" : ".");
         if (page) {
             (void)printf(".Xr queen-s3-%s 1 .\n", command->name);
-        } else if (command->options != NULL) {
+        } else if (has_options(command)) {
             fail(template, "its options are described nowhere: there is no page of ", command->name);
         }
     }
@@ -272,8 +284,9 @@ static const struct directive {
     const char *name;
     void (*write)(const struct template *template, const char *arguments);
 } directives[] = {
-    {"page", write_page},         {"command", write_command}, {"exits", write_exits},     {"examples", write_examples},
-    {"commands", write_commands}, {"engines", write_engines}, {"metrics", write_metrics}, {"settings", write_settings},
+    {"page", write_page},       {"command", write_command},   {"options", write_options},
+    {"exits", write_exits},     {"examples", write_examples}, {"commands", write_commands},
+    {"engines", write_engines}, {"metrics", write_metrics},   {"settings", write_settings},
 };
 
 static void expand(const struct template *template, const char *line)

@@ -101,11 +101,12 @@ static void print_all(void)
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         (void)printf("  %-8s  %s\n", commands[i]->name, commands[i]->summary);
     }
-    (void)puts(
-        "\nEvery setting is an environment variable, or a line of FILE. `run`, the default, needs QUEEN_S3_QUEUES, QUEEN_S3_ENDPOINT,\n"
-        "QUEEN_S3_REGION, QUEEN_S3_BUCKET, QUEEN_S3_ACCESS_KEY and QUEEN_S3_SECRET_KEY (region and keys not\n"
-        "with a file: endpoint); the others need of these what names the bucket. `queen-s3 help COMMAND` says\n"
-        "more.");
+    command_print_paragraphs(
+        stdout,
+        "Every setting is an environment variable, or a line of FILE. `run`, the default, needs QUEEN_S3_QUEUES, "
+        "QUEEN_S3_ENDPOINT, QUEEN_S3_REGION, QUEEN_S3_BUCKET, QUEEN_S3_ACCESS_KEY and QUEEN_S3_SECRET_KEY (region and "
+        "keys not with a file: endpoint); the others need of these what names the bucket. `queen-s3 help COMMAND` says "
+        "more, and so do the pages queen-s3(8) and queen-s3.conf(5).");
 }
 
 static int run_version(int argc, char **argv)

@@ -76,5 +76,7 @@ void command_word_limits(const struct command *command, size_t *least, size_t *m
 void command_print_synopsis(FILE *out, const struct command *command);
 /* All that the table says of it, for a terminal of 80 columns. */
 void command_print_help(FILE *out, const struct command *command);
+/* A text's paragraphs in lines for it, an empty one before each. */
+void command_print_paragraphs(FILE *out, const char *text);
 
 #endif

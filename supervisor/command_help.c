@@ -83,9 +83,9 @@ static void print_summary(FILE *out, const struct command *command)
     (void)fprintf(out, "\n%c%s.\n", command->summary[0] - 'a' + 'A', command->summary + 1);
 }
 
-static void print_paragraphs(FILE *out, const struct command *command)
+void command_print_paragraphs(FILE *out, const char *text)
 {
-    for (const char *text = command->help; *text != '\0'; text += *text == '\n') {
+    for (; *text != '\0'; text += *text == '\n') {
         struct lines lines = {.out = out};
         size_t size = strcspn(text, "\n");
         (void)fputc('\n', out);
@@ -181,7 +181,7 @@ void command_print_help(FILE *out, const struct command *command)
     command_print_synopsis(out, command);
     (void)fputc('\n', out);
     print_summary(out, command);
-    print_paragraphs(out, command);
+    command_print_paragraphs(out, command->help);
     print_choices(out, command);
     print_options(out, command);
     print_exits(out, command);
