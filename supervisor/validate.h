@@ -12,4 +12,9 @@
  * that names the variable. */
 int validate_settings(const struct settings *settings, struct error *error);
 
+/* What an operator may want to know of them beside: one line each, without a line feed. settings: NULL where they weren't
+ * accepted; then it is the names in the environment that nobody knows, one of which may be what is missed. */
+typedef void validate_tell(const char *line);
+void validate_hints(const struct settings *settings, validate_tell *tell);
+
 #endif

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/clock.h"
 #include "common/settings.h"
 
 struct worker_queue {
@@ -37,5 +38,30 @@ int worker_run(const struct worker_start *start);
 /* The two probes of 3.2, blocking, for a short-lived child: 0, or exit code 3 with one line in error. With all_queues in
  * settings the queue list is fetched too: *names (malloc, each malloc) and *count. */
 int worker_probe(const struct settings *settings, char ***names, size_t *count, struct error *error);
+
+/* What the two probes found, for a person (spec 4.4, `check`). */
+enum worker_generation { GENERATION_UNKNOWN, GENERATION_1, GENERATION_2 };
+enum worker_bucket_answer {
+    BUCKET_WRITTEN, /* a folder that was made, where it had to be, and written */
+    BUCKET_THERE,   /* the prefix is an object: 200 */
+    BUCKET_EMPTY,   /* 404: the bucket answers, there is no object of that name */
+    BUCKET_LISTED   /* 403 to the HEAD, but its keys may be listed (a policy narrower than ours) */
+};
+struct worker_findings {
+    struct error queen; /* code 0: it answered, and what follows holds */
+    int64_t queen_ms;   /* until the first answer */
+    struct broker_us safe_time;
+    bool degraded;                     /* the broker can't see all transactions */
+    enum worker_generation generation; /* told by a partition; unknown where no queue that was asked for has one */
+    char **queues; /* with all_queues: those there are; else those of the settings that aren't there */
+    size_t queue_count;
+    struct error bucket; /* code 0: it answered, and what follows holds */
+    int64_t bucket_ms;
+    enum worker_bucket_answer bucket_answer;
+};
+
+/* Both probes, the second also where the first failed, and a question for each queue of the settings. Blocks. */
+void worker_check(const struct settings *settings, struct worker_findings *findings);
+void worker_findings_free(struct worker_findings *findings);
 
 #endif

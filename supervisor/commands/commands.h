@@ -8,6 +8,7 @@
 #include "supervisor/command.h"
 
 extern const struct command command_run;
+extern const struct command command_check;
 extern const struct command command_windows;
 extern const struct command command_cat;
 extern const struct command command_verify;

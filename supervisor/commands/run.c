@@ -17,8 +17,10 @@
 #include "supervisor/validate.h"
 #include "worker/worker.h"
 
-/* Below it the broker's largest answer doesn't fit (spec 3.1). */
-#define ROOMY_MEMORY_BYTES ((int64_t)256 << 20)
+static void warn(const char *line)
+{
+    log_line(LOG_WARN, NULL, "%s", line);
+}
 
 static void say_boot(const struct settings *settings)
 {
@@ -30,19 +32,7 @@ static void say_boot(const struct settings *settings)
         (void)fprintf(stderr, "%s\n", line); /* whole, however many queues it names */
     }
     free(line);
-    if (settings->memory_bytes < ROOMY_MEMORY_BYTES) {
-        log_line(LOG_WARN, NULL,
-                 "QUEEN_S3_MEMORY_MB=%lld: below 256 the broker's largest answer does not fit, and the budget is not "
-                 "held when it comes",
-                 (long long)(settings->memory_bytes >> 20));
-    }
-}
-
-static void tell_unknown(void *argument, const char *name, const char *meant)
-{
-    (void)argument;
-    log_line(LOG_WARN, NULL, "%s: unknown setting in the environment, ignored%s%s%s", name,
-             meant != NULL ? "; did you mean " : "", meant != NULL ? meant : "", meant != NULL ? "?" : "");
+    validate_hints(settings, warn);
 }
 
 /* A rolling restart reads the file again: its name is kept whole, and apart from the arguments, which become a title. */
@@ -67,12 +57,11 @@ static int run_sink(const char *file)
     int exit_code = COMMAND_CONFIGURATION;
 
     if (settings_load(file, &settings, &error) != 0) {
-        settings_tell_unknown(tell_unknown, NULL); /* the one that is missing may be the one that is misspelled */
+        validate_hints(NULL, warn);
         (void)fprintf(stderr, "queen-s3: %s\n", error.message);
         return COMMAND_CONFIGURATION;
     }
     log_configure(settings.log_level, settings.log_json);
-    settings_tell_unknown(tell_unknown, NULL);
     if (validate_settings(&settings, &error) != 0) {
         (void)fprintf(stderr, "queen-s3: %s\n", error.message);
     } else {
