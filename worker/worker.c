@@ -24,11 +24,12 @@
 #include "worker/queue.h"
 #include "worker/services.h"
 
-#define REPORT_EVERY_MS 1000
-#define THRESHOLD_SHARE 8
-#define THRESHOLD_MIN   5242880u
-#define ENCODE_JOBS     2
-#define BIG_ALLOCATION  1048576 /* from here on memory goes back to the kernel when freed: blocks and parts */
+#define EXIT_CONFIGURATION 2
+#define REPORT_EVERY_MS    1000
+#define THRESHOLD_SHARE    8
+#define THRESHOLD_MIN      5242880u
+#define ENCODE_JOBS        2
+#define BIG_ALLOCATION     1048576 /* from here on memory goes back to the kernel when freed: blocks and parts */
 
 struct worker_seat {
     struct queue *queue;
@@ -296,7 +297,7 @@ static bool all_drained(const struct worker *worker)
     return worker->draining;
 }
 
-static int watch_signals(struct worker *worker)
+static int watch_signals(struct worker *worker, struct error *error)
 {
     sigset_t stop;
     sigemptyset(&stop);
@@ -305,11 +306,12 @@ static int watch_signals(struct worker *worker)
     signal(SIGHUP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     if (sigprocmask(SIG_BLOCK, &stop, NULL) != 0)
-        return -1;
+        return error_set_errno(error, "sigprocmask");
     worker->signal_descriptor = signalfd(-1, &stop, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (worker->signal_descriptor < 0)
-        return -1;
-    return reactor_watch(worker->reactor, worker->signal_descriptor, POLLIN, signal_ready, worker);
+    if (worker->signal_descriptor < 0 ||
+        reactor_watch(worker->reactor, worker->signal_descriptor, POLLIN, signal_ready, worker) != 0)
+        return error_set_errno(error, "signalfd");
+    return 0;
 }
 
 /* ---- life ---- */
@@ -331,7 +333,7 @@ static int worker_open(struct worker *worker, struct error *error)
     const struct settings *settings = worker->start->settings;
     int64_t third = settings->lease_ttl_ms / 3;
     worker->reactor = reactor_create(error);
-    if (worker->reactor == NULL || watch_signals(worker) != 0)
+    if (worker->reactor == NULL || watch_signals(worker, error) != 0)
         return -1;
     worker->world.timers = reactor_timers(worker->reactor);
     if (services_open(&worker->services, worker->reactor, settings, error) != 0)
@@ -405,7 +407,7 @@ int worker_run(const struct worker_start *start)
     worker->world.crash = world_crash;
     if (worker_open(worker, &error) != 0) {
         log_line(LOG_ERROR, NULL, "worker: %s", error.message);
-        return 2;
+        return error.code == QS_ERROR_INPUT ? EXIT_CONFIGURATION : EXIT_FAILURE;
     }
     report_flush_now(worker);
     for (size_t i = 0; i < start->queue_count; i++)

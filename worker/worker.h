@@ -29,10 +29,11 @@ struct worker_start {
     int supervisor_pid;            /* for a CRASH_AT point: the whole pool ends (4.1) */
 };
 
-/* Runs until SIGTERM has drained every queue. Returns the exit code of the process: 0 drained, 2 configuration. The
- * caller has reset signals (SIGINT, SIGHUP, SIGUSR1 and SIGPIPE ignored, all others at their defaults) and left SIGTERM
- * blocked (4.2): the worker unblocks it when its own handler, which drains, stands; its threads keep every signal
- * blocked. The end of report_descriptor (the supervisor is gone) ends it at once. */
+/* Runs until SIGTERM has drained every queue. Returns the exit code of the process: 0 drained, 2 configuration, 1 where
+ * the system has no room for it now. The caller has reset signals (SIGINT, SIGHUP, SIGUSR1 and SIGPIPE ignored, all
+ * others at their defaults) and left SIGTERM blocked (4.2): the worker unblocks it when its own handler, which drains,
+ * stands; its threads keep every signal blocked. The end of report_descriptor (the supervisor is gone) ends it at once.
+ */
 int worker_run(const struct worker_start *start);
 
 /* The two probes of 3.2, blocking, for a short-lived child: 0, or exit code 3 with one line in error. With all_queues in
