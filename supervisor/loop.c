@@ -362,6 +362,7 @@ void supervisor_hold_signals(void)
     (void)sigaddset(&stop, SIGTERM);
     (void)sigaddset(&stop, SIGINT);
     (void)sigprocmask(SIG_BLOCK, &stop, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
 }
 
 static int open_signals(void)

@@ -16,7 +16,7 @@ struct supervisor_hooks {
 };
 
 /* Holds SIGTERM and SIGINT back until supervisor_run() takes them, so that a stop in the first moments is one as any
- * other. For the program's first line. */
+ * other, and ignores SIGPIPE. For the program's first line. */
 void supervisor_hold_signals(void);
 
 /* Returns the exit code of the process (spec 3.2, 4.2); what failed has been said on stderr. To be called once, from a

@@ -105,6 +105,8 @@ class Program:
 
     def __init__(self, arguments: list, log: pathlib.Path, environment: dict[str, str] | None = None,
                  output: int | None = None, before_exec: Callable[[], None] | None = None):
+        """`output` is a descriptor, or subprocess.PIPE, for its standard output. What `before_exec` leaves open in the
+        child stays open."""
         self.log = pathlib.Path(log)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with open(self.log, 'ab') as stderr:
@@ -112,7 +114,7 @@ class Program:
             self.process = subprocess.Popen([str(a) for a in arguments], stdin=subprocess.DEVNULL,
                                             stdout=stderr if output is None else output, stderr=stderr,
                                             env=environment, cwd=ROOT, start_new_session=True,
-                                            preexec_fn=before_exec)
+                                            preexec_fn=before_exec, close_fds=before_exec is None)
         self.name = pathlib.Path(str(arguments[0])).name
 
     @property

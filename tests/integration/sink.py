@@ -10,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import time
+from collections.abc import Callable
 
 from http_client import Answer, request
 from processes import BUILD, DEADLINE, TooLate, Program, alive, cpu_seconds, free_port, pss, tree
@@ -98,11 +99,13 @@ class Sink(Endpoint):
         if start:
             self.start()
 
-    def start(self, **changes) -> 'Sink':
-        """Starts it, with changes to the environment (kept for later starts). Waits for nothing."""
+    def start(self, before_exec: Callable[[], None] | None = None, **changes) -> 'Sink':
+        """Starts it, with changes to the environment (kept for later starts). Waits for nothing. `before_exec` runs in
+        the child: what a parent leaves it with."""
         self.environment.update(changes)
         environment = {k: str(v) for k, v in self.environment.items() if v is not None}
-        self.program = Program([BUILD / 'queen-s3', *self.arguments], self.folder / 'sink.log', environment)
+        self.program = Program([BUILD / 'queen-s3', *self.arguments], self.folder / 'sink.log', environment,
+                               before_exec=before_exec)
         return self
 
     # What it says
