@@ -79,6 +79,12 @@ def zombies(pids: Iterable[int]) -> list[int]:
     return [pid for pid, fields in stats if fields and fields[0] == 'Z' and fields[1] in parents]
 
 
+def group(number: int) -> list[int]:
+    """The processes of a process group that still run."""
+    pids = [int(entry) for entry in os.listdir('/proc') if entry.isdigit()]
+    return [pid for pid in alive(pids) if (fields := _stat(pid)) and int(fields[2]) == number]
+
+
 def pss(pids: Iterable[int]) -> int:
     """Bytes of memory: the sum of the proportional set sizes."""
     total = 0

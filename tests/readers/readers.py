@@ -16,6 +16,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,7 @@ sys.path.insert(0, str(ROOT / 'tests/integration'))
 import installed  # noqa: E402
 import lake  # noqa: E402
 from devbroker import DevBroker  # noqa: E402
-from processes import BUILD  # noqa: E402
+from processes import BUILD, group, until  # noqa: E402
 from sink import Sink, command, file_lake  # noqa: E402
 
 MATRIX = ROOT / 'tests/readers/MATRIX.md'
@@ -84,6 +85,11 @@ def make_log(queue: str) -> list[lake.Record]:
     return records
 
 
+def packages() -> list[str]:
+    """What the engines need, of PyPI."""
+    return sorted({name for names in ENGINES.values() for name in names})
+
+
 @dataclasses.dataclass
 class Lake:
     name: str
@@ -136,7 +142,7 @@ class Matrix:
         return '\n'.join(lines) + '\n'
 
     def text(self) -> str:
-        versions = ', '.join(f'{name} {version}' for name, version in sorted(installed.VERSIONS.items()))
+        versions = ', '.join(f'{name} {installed.VERSIONS[name]}' for name in packages())
         reasons = [f'- {TITLES[engine]}, not run: {why}' for engine, why in self.skipped.items()]
         reasons += [f'- {fault}' for fault in self.faults]
         return f'''# Readers
@@ -245,6 +251,22 @@ def judge(engine: str, made: Lake, queue: str, log: list[lake.Record], answer: d
     return 'ok'
 
 
+def run_apart(command_line: list, asks: str, folder: pathlib.Path, environment: dict[str, str], log: pathlib.Path
+              ) -> tuple[int, str]:
+    """Exit code and output of a program, once it and all that it started have ended: PySpark leaves its virtual machine
+    to end by itself."""
+    with open(log, 'w') as errors, subprocess.Popen(command_line, cwd=folder, stdin=subprocess.PIPE,
+                                                    stdout=subprocess.PIPE, stderr=errors, text=True, env=environment,
+                                                    start_new_session=True) as program:
+        try:
+            output, _ = program.communicate(asks, timeout=600)
+            until(lambda: not group(program.pid), 'end of all that a reader started')
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(program.pid, signal.SIGKILL)
+    return program.returncode, output
+
+
 def run_engine(engine: str, python: pathlib.Path, folder: pathlib.Path, lakes: list[Lake],
                logs: dict) -> tuple[dict[str, str], dict[str, bool]]:
     """The engine's cell for each lake, by title, and whether it spares objects elsewhere."""
@@ -266,14 +288,12 @@ def run_engine(engine: str, python: pathlib.Path, folder: pathlib.Path, lakes: l
                    'LC_ALL': 'C.UTF-8', 'PYSPARK_PYTHON': str(python), 'SPARK_LOCAL_IP': '127.0.0.1',
                    'POLARS_MAX_THREADS': '2', 'OMP_NUM_THREADS': '1'}
     environment |= {'JAVA_HOME': os.environ['JAVA_HOME']} if 'JAVA_HOME' in os.environ else {}
-    with open(folder / f'{engine}.log', 'w') as log:
-        result = subprocess.run([python, ROOT / 'tests/readers/engines.py', engine], input=json.dumps(asks),
-                                cwd=scratch, stdout=subprocess.PIPE, stderr=log, text=True, timeout=600,
-                                env=environment)
-    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    code, output = run_apart([python, ROOT / 'tests/readers/engines.py', engine], json.dumps(asks), scratch,
+                             environment, folder / f'{engine}.log')
+    answers = [json.loads(line) for line in output.splitlines()]
     last = ((folder / f'{engine}.log').read_text(errors='replace').strip().splitlines() or ['no output'])[-1]
     found = {(a['cell'], a['queue']): a for a in answers}
-    missing = {'error': f'the reader ended with {result.returncode}: {last}'}
+    missing = {'error': f'the reader ended with {code}: {last}'}
     cells: dict[str, str] = {}
     for made in lakes:
         words = [judge(engine, made, q, logs[q], found.get((made.title, q), missing)) for q in QUEUES]
@@ -288,7 +308,7 @@ def engine_python(engine: str) -> pathlib.Path:
     if engine == 'spark' and not shutil.which('java') and 'JAVA_HOME' not in os.environ:
         raise unittest.SkipTest('there is no Java')
     # One installation for all: the first one asks for everything.
-    return installed.python(*sorted({name for names in ENGINES.values() for name in names}))
+    return installed.python(*packages())
 
 
 @contextlib.contextmanager
