@@ -15,6 +15,7 @@
  *     %commands                  a list of all commands
  *     %engines                   what ddl knows
  *     %metrics                   a list of all metrics
+ *     %signals                  a list of the signals that a pool takes
  *     %settings NAME...          a list of these settings. A page that has any has to have all
  *
  * A new command's page is these lines in man/queen-s3-COMMAND.1.in and a word or two of its own; the build, the
@@ -34,6 +35,7 @@
 #include "supervisor/command.h"
 #include "supervisor/commands/ddl.h"
 #include "supervisor/metric_table.h"
+#include "supervisor/signal_table.h"
 
 struct template
 {
@@ -222,6 +224,18 @@ static void write_metrics(const struct template *template, const char *arguments
     (void)puts(".El");
 }
 
+static void write_signals(const struct template *template, const char *arguments)
+{
+    (void)template;
+    (void)arguments;
+    (void)puts(".Bl -tag -width Ds");
+    for (const struct signal_row *row = signal_table; row->name != NULL; row++) {
+        (void)printf(".It Dv %s\n", row->name);
+        mdoc_paragraphs(stdout, row->effect, NULL);
+    }
+    (void)puts(".El");
+}
+
 static void write_setting(const struct setting *setting)
 {
     char line[1024];
@@ -284,9 +298,9 @@ static const struct directive {
     const char *name;
     void (*write)(const struct template *template, const char *arguments);
 } directives[] = {
-    {"page", write_page},       {"command", write_command},   {"options", write_options},
-    {"exits", write_exits},     {"examples", write_examples}, {"commands", write_commands},
-    {"engines", write_engines}, {"metrics", write_metrics},   {"settings", write_settings},
+    {"page", write_page},         {"command", write_command},   {"options", write_options}, {"exits", write_exits},
+    {"examples", write_examples}, {"commands", write_commands}, {"engines", write_engines}, {"metrics", write_metrics},
+    {"settings", write_settings}, {"signals", write_signals},
 };
 
 static void expand(const struct template *template, const char *line)

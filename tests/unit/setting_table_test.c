@@ -171,6 +171,45 @@ START_TEST(reads_the_defaults_it_names)
 }
 END_TEST
 
+static const char *asked[256];
+static size_t asked_count;
+
+static const char *note_and_find(void *argument, const char *name)
+{
+    ck_assert_uint_lt(asked_count, LENGTH(asked));
+    asked[asked_count++] = name;
+    return environment_find(argument, name);
+}
+
+static bool was_asked_for(const char *name)
+{
+    for (size_t i = 0; i < asked_count; i++) {
+        if (strcmp(asked[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+START_TEST(is_all_that_is_looked_up_and_no_more)
+{
+    struct environment environment = least;
+    struct settings settings;
+    struct setting setting;
+    struct error error;
+
+    asked_count = 0;
+    ck_assert_int_eq(settings_read(note_and_find, &environment, &settings, &error), 0);
+    settings_free(&settings);
+    for (size_t i = 0; i < asked_count; i++) {
+        ck_assert_msg(setting_find(asked[i], &setting), "%s", asked[i]);
+    }
+    for (size_t i = 0; setting_at(i, &setting); i++) {
+        ck_assert_msg(was_asked_for(setting.name) || (setting.flags & SETTING_BROKERS) != 0, "%s", setting.name);
+    }
+}
+END_TEST
+
 START_TEST(ignores_what_is_the_brokers)
 {
     struct environment environment = least;
@@ -202,6 +241,7 @@ int main(void)
     tcase_add_test(cases, says_of_each_what_its_error_says);
     tcase_add_test(cases, requires_what_it_calls_required);
     tcase_add_test(cases, reads_the_defaults_it_names);
+    tcase_add_test(cases, is_all_that_is_looked_up_and_no_more);
     tcase_add_test(cases, ignores_what_is_the_brokers);
     tcase_add_test(cases, suggests_what_was_meant);
     suite_add_tcase(all, cases);

@@ -1,0 +1,20 @@
+/* See signal_table.h. */
+#include "supervisor/signal_table.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+const struct signal_row signal_table[] = {
+    {SIGTERM, "SIGTERM",
+     "Stops the pool: windows that are worth it are finished within QUEEN_S3_SHUTDOWN_GRACE_MS. A second one kills "
+     "what is left at once."},
+    {SIGINT, "SIGINT", "Likewise."},
+    {SIGHUP, "SIGHUP",
+     "Reads the file of -f again and, where it holds, restarts one worker after the other with it; queues lag by a "
+     "moment, and nothing is lost. One that doesn't hold is logged and changes nothing. QUEEN_S3_SINK, "
+     "QUEEN_S3_QUEUES, QUEEN_S3_WORKERS, QUEEN_S3_LISTEN and QUEEN_S3_CONTROL stay as they are until the pool is "
+     "started anew, which is logged too."},
+    {SIGUSR1, "SIGUSR1", "Logs a line for each queue: its state, its window, the bytes it holds, how far it lags."},
+    {SIGPIPE, "SIGPIPE", "Ignored."},
+    {0, NULL, NULL},
+};
