@@ -14,9 +14,6 @@ struct definition_field {
 extern const struct definition_field definition_fields[];
 extern const struct definition_field definition_topic_fields[];
 
-/* The type that a field of [plugin_config] has. */
-enum toml_type definition_option_type(const char *name);
-
 /* Reads a definition whose key is known; on failure nothing is left to free. Messages don't name the file. */
 int definition_read(const struct toml_value *root, struct definition *definition, struct error *error);
 void definition_free(struct definition *definition);

@@ -171,6 +171,16 @@ static int override_topic(struct toml_value *root, const char *entry, const char
     return 0;
 }
 
+static enum toml_type option_type(const char *name)
+{
+    switch (sink_option_form(name)) {
+    case SINK_OPTION_NUMBER: return TOML_INTEGER;
+    case SINK_OPTION_SWITCH: return TOML_BOOLEAN;
+    case SINK_OPTION_TEXT: break;
+    }
+    return TOML_STRING;
+}
+
 static int override_option(struct toml_value *root, const char *rest, const char *text)
 {
     struct toml_value *options = member(root, "plugin_config");
@@ -180,7 +190,7 @@ static int override_option(struct toml_value *root, const char *rest, const char
         *at = (char)tolower((unsigned char)*at);
     }
     if (options->type == TOML_TABLE) {
-        set(options, name, definition_option_type(name), text);
+        set(options, name, option_type(name), text);
     }
     free(name);
     return 0; /* an unknown one is refused as it would be in the file */

@@ -67,6 +67,18 @@ const char *const *sink_option_names(void)
     return names;
 }
 
+enum sink_option_form sink_option_form(const char *name)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        if (strcmp(rows[i].name, name) == 0) {
+            return rows[i].kind == OPTION_COUNT    ? SINK_OPTION_NUMBER
+                   : rows[i].kind == OPTION_SWITCH ? SINK_OPTION_SWITCH
+                                                   : SINK_OPTION_TEXT;
+        }
+    }
+    return SINK_OPTION_TEXT;
+}
+
 static enum sink_refusal refuse(enum sink_refusal refusal, const struct option_row *row, struct json_text value,
                                 struct error *error)
 {

@@ -49,6 +49,11 @@ void sink_options_free(struct sink_options *options);
 /* The names of all keys, for help and tests; NULL-terminated. */
 const char *const *sink_option_names(void);
 
+/* What JSON has for a key's value: for who reads values that are all text. A size is as good as a text. */
+enum sink_option_form { SINK_OPTION_TEXT, SINK_OPTION_NUMBER, SINK_OPTION_SWITCH };
+/* SINK_OPTION_TEXT for a key that there is not. */
+enum sink_option_form sink_option_form(const char *name);
+
 /* "https://s3.eu-central-1.amazonaws.com" and its like in the other partitions of AWS; malloc. */
 char *sink_aws_endpoint(const char *service, const char *region);
 
