@@ -23,14 +23,17 @@
 
 TAILQ_HEAD(bucket_calls, bucket_call);
 
+enum bucket_operation { BUCKET_PUT, BUCKET_HEAD, BUCKET_REMOVE };
+
 struct bucket_call {
     TAILQ_ENTRY(bucket_call) link;
     struct sink_bucket *bucket;
-    bool remove;
+    enum bucket_operation operation;
     char *key;
     const char *content_type;
     const struct object_body *body;
     store_done *done;
+    store_head_done *head_done; /* of a BUCKET_HEAD, instead of done */
     void *argument;
     struct store_call *store_call; /* NULL: waits for credentials */
 };
@@ -93,7 +96,18 @@ static void call_free(struct bucket_call *call)
     free(call);
 }
 
-static void on_done(void *argument, const struct error *error)
+/* Tells whose call it was, and frees it. */
+static void finish(struct bucket_call *call, const struct error *error, const struct head_answer *answer)
+{
+    if (call->operation == BUCKET_HEAD) {
+        call->head_done(call->argument, error, answer);
+    } else {
+        call->done(call->argument, error);
+    }
+    call_free(call);
+}
+
+static void on_head(void *argument, const struct error *error, const struct head_answer *answer)
 {
     struct bucket_call *call = argument;
     struct sink_bucket *bucket = call->bucket;
@@ -105,8 +119,12 @@ static void on_done(void *argument, const struct error *error)
         bucket->signs = false;
     }
     sink_error_reword(&told);
-    call->done(call->argument, &told);
-    call_free(call);
+    finish(call, &told, answer);
+}
+
+static void on_done(void *argument, const struct error *error)
+{
+    on_head(argument, error, NULL);
 }
 
 static void start(struct bucket_call *call)
@@ -115,9 +133,13 @@ static void start(struct bucket_call *call)
     const struct object_store_operations *operations = bucket->store->operations;
 
     TAILQ_INSERT_TAIL(&bucket->running, call, link);
-    call->store_call = call->remove
-                           ? operations->remove(bucket->store, call->key, on_done, call)
-                           : operations->put(bucket->store, call->key, call->content_type, call->body, on_done, call);
+    switch (call->operation) {
+    case BUCKET_PUT:
+        call->store_call = operations->put(bucket->store, call->key, call->content_type, call->body, on_done, call);
+        break;
+    case BUCKET_HEAD: call->store_call = operations->head(bucket->store, call->key, on_head, call); break;
+    case BUCKET_REMOVE: call->store_call = operations->remove(bucket->store, call->key, on_done, call); break;
+    }
 }
 
 static void on_found(void *argument, const struct error *error, struct sink_credentials *found)
@@ -143,8 +165,7 @@ static void on_found(void *argument, const struct error *error, struct sink_cred
         if (error->code == QS_OK) {
             start(call);
         } else {
-            call->done(call->argument, error);
-            call_free(call);
+            finish(call, error, NULL);
         }
     }
 }
@@ -202,11 +223,20 @@ struct bucket_call *sink_bucket_put(struct sink_bucket *bucket, const char *key,
     return call_start(call);
 }
 
+struct bucket_call *sink_bucket_head(struct sink_bucket *bucket, const char *key, store_head_done *done, void *argument)
+{
+    struct bucket_call *call = call_new(bucket, key, NULL, argument);
+
+    call->operation = BUCKET_HEAD;
+    call->head_done = done;
+    return call_start(call);
+}
+
 struct bucket_call *sink_bucket_remove(struct sink_bucket *bucket, const char *key, store_done *done, void *argument)
 {
     struct bucket_call *call = call_new(bucket, key, done, argument);
 
-    call->remove = true;
+    call->operation = BUCKET_REMOVE;
     return call_start(call);
 }
 

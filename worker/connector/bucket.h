@@ -24,6 +24,8 @@ void sink_bucket_close(struct sink_bucket *bucket);
 /* key is copied, body borrowed until the callback has run or the call is cancelled. */
 struct bucket_call *sink_bucket_put(struct sink_bucket *bucket, const char *key, const char *content_type,
                                     const struct object_body *body, store_done *done, void *argument);
+struct bucket_call *sink_bucket_head(struct sink_bucket *bucket, const char *key, store_head_done *done,
+                                     void *argument);
 struct bucket_call *sink_bucket_remove(struct sink_bucket *bucket, const char *key, store_done *done, void *argument);
 void sink_bucket_cancel(struct sink_bucket *bucket, struct bucket_call *call);
 
