@@ -129,6 +129,7 @@ static bool size_fits_kind(const struct report_header *header, const void *body)
     case REPORT_QUEUE: return header->size == sizeof(struct report_queue);
     case REPORT_WORKER: return header->size == sizeof(struct report_worker);
     case REPORT_SHARE: return header->size == sizeof(struct report_share);
+    case REPORT_CONNECTOR: return header->size == sizeof(struct report_connector);
     case REPORT_ASSIGN: {
         const struct report_assign *assign = body;
 

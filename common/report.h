@@ -12,10 +12,11 @@
 #include "common/object_store.h"
 
 enum report_kind {
-    REPORT_QUEUE = 1,  /* worker → supervisor: struct report_queue */
-    REPORT_WORKER = 2, /* worker → supervisor: struct report_worker, after the queues that changed */
-    REPORT_ASSIGN = 3, /* supervisor → worker: struct report_assign, then name_size bytes of name */
-    REPORT_SHARE = 4   /* supervisor → worker: struct report_share */
+    REPORT_QUEUE = 1,    /* worker → supervisor: struct report_queue */
+    REPORT_WORKER = 2,   /* worker → supervisor: struct report_worker, after the queues that changed */
+    REPORT_ASSIGN = 3,   /* supervisor → worker: struct report_assign, then name_size bytes of name */
+    REPORT_SHARE = 4,    /* supervisor → worker: struct report_share */
+    REPORT_CONNECTOR = 5 /* worker → supervisor: struct report_connector */
 };
 
 struct report_header {
@@ -82,6 +83,24 @@ struct report_worker {
     double window_bytes_sum;
     uint32_t request_count_used;
     struct report_request_count request_counts[REPORT_CODES_MAX];
+};
+
+/* Of a worker that runs a connector (spec 5.4), instead of the two above. Totals count from its start. */
+struct report_connector {
+    uint32_t connector; /* its number among the connectors */
+    uint64_t consumed;  /* records that came */
+    uint64_t processed; /* and are up */
+    uint64_t filtered;  /* passed over, by on_undecodable */
+    uint64_t errors;
+    uint64_t files;
+    uint64_t bytes;
+    uint64_t lost;             /* offsets that retention took before they were read */
+    uint64_t partitions;       /* gauge: assigned */
+    uint64_t buffer_bytes;     /* gauge */
+    int64_t committed_mono_ms; /* the last file that went up, 0: none */
+    int64_t owed_mono_ms;      /* since when some partition has owed a file, 0: none does */
+    char owed[256];            /* that partition, topic/number */
+    char error[300];           /* why it ends, "" while it runs */
 };
 
 struct report_assign {

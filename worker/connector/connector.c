@@ -1,0 +1,352 @@
+/* A connector's worker: one loop over its consumers, until SIGTERM. connector.h says what it promises the supervisor. */
+#include "worker/connector/connector.h"
+
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/memory.h"
+#include "common/report.h"
+#include "worker/connector/partition.h"
+
+#define REPORT_EVERY_MS 1000
+#define DEFAULT_AGE_MS  300000
+
+struct worker_connectors {
+    struct definitions definitions;
+    struct kafka_settings kafka;
+};
+
+struct connector_worker {
+    struct connector connector;
+    const struct worker_connector_start *start;
+    struct consumer **consumers;
+    size_t consumer_count;
+    int signals;
+    struct report_buffer outgoing;
+    struct report_buffer incoming;
+    struct timer report_timer;
+    uint64_t files_told;
+    bool gone; /* the supervisor is */
+};
+
+/* ---- what the supervisor asks ---- */
+
+struct worker_connectors *worker_connectors_load(const char *const *paths, size_t path_count, char *const *environment,
+                                                 struct error *error)
+{
+    struct worker_connectors *connectors = memory_new(1, sizeof *connectors);
+
+    if (kafka_settings_read(environment, &connectors->kafka, error) != 0 ||
+        definitions_load(paths, path_count, environment, &connectors->definitions, error) != 0) {
+        worker_connectors_free(connectors);
+        return NULL;
+    }
+    return connectors;
+}
+
+void worker_connectors_free(struct worker_connectors *connectors)
+{
+    if (connectors != NULL) {
+        definitions_free(&connectors->definitions);
+        kafka_settings_free(&connectors->kafka);
+        free(connectors);
+    }
+}
+
+size_t worker_connectors_count(const struct worker_connectors *connectors)
+{
+    return connectors->definitions.count;
+}
+
+const char *worker_connector_key(const struct worker_connectors *connectors, size_t number)
+{
+    return connectors->definitions.list[number].key;
+}
+
+int64_t worker_connector_age_ms(const struct worker_connectors *connectors, size_t number)
+{
+    int64_t age = connectors->definitions.list[number].options.max_file_age_ms;
+
+    return age > 0 ? age : DEFAULT_AGE_MS;
+}
+
+size_t worker_connectors_fault_count(const struct worker_connectors *connectors)
+{
+    return connectors->definitions.fault_count;
+}
+
+const char *worker_connectors_fault(const struct worker_connectors *connectors, size_t number)
+{
+    return connectors->definitions.faults[number].message;
+}
+
+const char *worker_connectors_fault_key(const struct worker_connectors *connectors, size_t number)
+{
+    return connectors->definitions.faults[number].key;
+}
+
+/* ---- reports ---- */
+
+static void flush_reports(struct connector_worker *worker);
+
+static void report_ready(void *argument, short events)
+{
+    struct connector_worker *worker = argument;
+    struct report_header header;
+    const void *body;
+
+    if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) {
+        if (report_fill(&worker->incoming, worker->start->report_descriptor) < 0) {
+            worker->gone = true;
+            return;
+        }
+        while (report_next(&worker->incoming, &header, &body) == 1) {
+            /* Shares and queues are none of a connector's business. */
+        }
+    }
+    flush_reports(worker);
+}
+
+static void flush_reports(struct connector_worker *worker)
+{
+    int status = report_flush(&worker->outgoing, worker->start->report_descriptor);
+
+    worker->gone = worker->gone || status < 0;
+    if (!worker->gone) {
+        (void)reactor_watch(worker->connector.reactor, worker->start->report_descriptor,
+                            (short)(POLLIN | (status == 0 ? POLLOUT : 0)), report_ready, worker);
+    }
+}
+
+static void add_partition(const struct partition *partition, struct mono_ms now, struct report_connector *report)
+{
+    int64_t late = partition_late_ms(partition, now);
+
+    report->partitions++;
+    report->buffer_bytes += partition->filling.body.size + partition->flying.body.size;
+    if (late > 0 && (report->owed_mono_ms == 0 || now.v - late < report->owed_mono_ms)) {
+        report->owed_mono_ms = now.v - late;
+        (void)snprintf(report->owed, sizeof report->owed, "%.200s/%d", partition->topic, (int)partition->number);
+    }
+}
+
+static void fill_report(const struct connector_worker *worker, struct report_connector *report)
+{
+    const struct connector *connector = &worker->connector;
+    const struct connector_totals *totals = &connector->totals;
+    struct mono_ms now = reactor_now(connector->reactor);
+
+    *report = (struct report_connector){.connector = (uint32_t)worker->start->number,
+                                        .consumed = totals->consumed,
+                                        .processed = totals->processed,
+                                        .filtered = totals->filtered,
+                                        .errors = totals->errors,
+                                        .files = totals->files,
+                                        .bytes = totals->bytes,
+                                        .lost = totals->lost,
+                                        .committed_mono_ms = connector->committed.v};
+    (void)snprintf(report->error, sizeof report->error, "%.*s", (int)sizeof report->error - 1,
+                   connector->failed ? connector->failure : "");
+    for (size_t i = 0; i < worker->consumer_count; i++) {
+        const struct consumer *consumer = worker->consumers[i];
+        for (size_t j = 0; j < consumer->partition_count; j++) {
+            add_partition(consumer->partitions[j], now, report);
+        }
+    }
+}
+
+static void send_report(struct connector_worker *worker)
+{
+    struct report_connector report;
+
+    worker->files_told = worker->connector.totals.files;
+    fill_report(worker, &report);
+    if (report_append(&worker->outgoing, REPORT_CONNECTOR, &report, sizeof report, NULL, 0) == 0) {
+        flush_reports(worker);
+    }
+}
+
+static void report_due(void *argument)
+{
+    struct connector_worker *worker = argument;
+    struct reactor *reactor = worker->connector.reactor;
+
+    /* What the supervisor has not read yet would only grow. */
+    if (worker->outgoing.end == worker->outgoing.start) {
+        send_report(worker);
+    }
+    timer_set(reactor_timers(reactor), &worker->report_timer,
+              (struct mono_ms){reactor_now(reactor).v + REPORT_EVERY_MS}, report_due, worker);
+}
+
+/* The last word has to reach the supervisor: the totals, and why it ends. */
+static void report_last(struct connector_worker *worker)
+{
+    send_report(worker);
+    for (int turn = 0; turn < 100 && !worker->gone && worker->outgoing.end > worker->outgoing.start; turn++) {
+        reactor_run_once(worker->connector.reactor, 10);
+    }
+}
+
+/* ---- stopping ---- */
+
+static void stop(struct connector_worker *worker)
+{
+    if (!worker->connector.stopping) {
+        worker->connector.stopping = true;
+        for (size_t i = 0; i < worker->consumer_count; i++) {
+            consumer_stop(worker->consumers[i]);
+        }
+    }
+}
+
+static void signal_ready(void *argument, short events)
+{
+    struct connector_worker *worker = argument;
+    struct signalfd_siginfo signal;
+
+    (void)events;
+    while (read(worker->signals, &signal, sizeof signal) == (ssize_t)sizeof signal) {
+        stop(worker);
+    }
+}
+
+static int watch_signals(struct connector_worker *worker, struct error *error)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    worker->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (worker->signals < 0 ||
+        reactor_watch(worker->connector.reactor, worker->signals, POLLIN, signal_ready, worker) != 0) {
+        return error_set_errno(error, "signalfd");
+    }
+    return 0;
+}
+
+static bool all_idle(const struct connector_worker *worker)
+{
+    for (size_t i = 0; i < worker->consumer_count; i++) {
+        if (!consumer_is_idle(worker->consumers[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- life ---- */
+
+static int open_consumers(struct connector_worker *worker, struct error *error)
+{
+    const struct definition *definition = worker->connector.definition;
+
+    worker->consumers = memory_new(definition->topic_count, sizeof(struct consumer *));
+    for (size_t i = 0; i < definition->topic_count; i++) {
+        worker->consumers[i] =
+            consumer_create(&worker->connector, &definition->topics[i], &worker->start->connectors->kafka,
+                            worker->start->budget_bytes / definition->topic_count, error);
+        if (worker->consumers[i] == NULL) {
+            return QS_ERROR_INPUT;
+        }
+        worker->consumer_count++;
+    }
+    return 0;
+}
+
+static const char *look_up(void *argument, const char *name)
+{
+    (void)argument;
+    return getenv(name);
+}
+
+static int open_worker(struct connector_worker *worker, struct error *error)
+{
+    struct connector *connector = &worker->connector;
+
+    connector->definition = &worker->start->connectors->definitions.list[worker->start->number];
+    connector->reactor = reactor_create(error);
+    if (connector->reactor == NULL) {
+        return QS_ERROR_SYSTEM;
+    }
+    if (watch_signals(worker, error) != 0) {
+        return QS_ERROR_SYSTEM;
+    }
+    connector->bucket = sink_bucket_open(connector->reactor, &connector->definition->options, look_up, NULL, error);
+    return connector->bucket == NULL ? QS_ERROR_INPUT : open_consumers(worker, error);
+}
+
+static void close_worker(struct connector_worker *worker)
+{
+    struct connector *connector = &worker->connector;
+
+    for (size_t i = 0; i < worker->consumer_count; i++) {
+        consumer_destroy(worker->consumers[i]);
+    }
+    free(worker->consumers);
+    sink_bucket_close(connector->bucket);
+    sink_formatter_free(&connector->formatter);
+    byte_buffer_free(&connector->headers);
+    report_buffer_free(&worker->outgoing);
+    report_buffer_free(&worker->incoming);
+    if (connector->reactor != NULL) {
+        reactor_destroy(connector->reactor);
+    }
+    free(worker);
+}
+
+static void run_loop(struct connector_worker *worker)
+{
+    struct connector *connector = &worker->connector;
+
+    while (!worker->gone && !connector->failed && !(connector->stopping && all_idle(worker))) {
+        bool more = false;
+
+        for (size_t i = 0; i < worker->consumer_count; i++) {
+            more = more || worker->consumers[i]->more;
+        }
+        reactor_run_once(connector->reactor, more ? 0 : -1);
+        for (size_t i = 0; i < worker->consumer_count; i++) {
+            if (worker->consumers[i]->more) {
+                consumer_run(worker->consumers[i]);
+            }
+        }
+        if (connector->totals.files != worker->files_told && worker->outgoing.end == worker->outgoing.start) {
+            send_report(worker);
+        }
+    }
+}
+
+int worker_run_connector(const struct worker_connector_start *start)
+{
+    struct connector_worker *worker = memory_new(1, sizeof *worker);
+    struct connector *connector = &worker->connector;
+    struct error error = {.retry_after_ms = -1};
+
+    (void)mallopt(M_ARENA_MAX, 2);
+    worker->start = start;
+    worker->signals = -1;
+    if (open_worker(worker, &error) != 0) {
+        connector_fail(connector, error.code == QS_ERROR_INPUT ? 2 : 1, "%s", error.message);
+    } else {
+        report_due(worker);
+        run_loop(worker);
+    }
+    if (connector->failed) {
+        log_line(LOG_ERROR, connector->definition->key, "%s", connector->failure);
+    }
+    if (!worker->gone && connector->reactor != NULL) {
+        report_last(worker);
+    }
+    int exit_code = connector->failed ? connector->exit_code : 0;
+    close_worker(worker);
+    return exit_code;
+}
