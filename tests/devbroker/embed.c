@@ -332,9 +332,7 @@ void embed_turn(struct embed *embed)
     }
     read_output(embed);
     reap(embed);
-    if (embed_log_deadline(&embed->log) <= clock_mono_ms()) {
-        embed_log_tell(&embed->log);
-    }
+    embed_log_tick(&embed->log);
     if (embed->deadline_ms > clock_mono_ms()) {
         return;
     }

@@ -40,21 +40,28 @@ bool embed_log_say(const char *format, ...)
 }
 
 /* A count that nobody reads in time is told with the next one. */
-void embed_log_tell(struct embed_log *log)
+static void tell_suppressed(struct embed_log *log)
 {
     if (log->suppressed > 0 &&
         embed_log_say("%lld lines of the queen-s3 sink suppressed", (long long)log->suppressed)) {
         log->suppressed = 0;
     }
-    log->window_ms = clock_mono_ms();
-    log->lines = 0;
+}
+
+void embed_log_tick(struct embed_log *log)
+{
+    int64_t now_ms = clock_mono_ms();
+
+    if (now_ms - log->window_ms >= WINDOW_MS) {
+        tell_suppressed(log);
+        log->window_ms = now_ms;
+        log->lines = 0;
+    }
 }
 
 static void end_line(struct embed_log *log)
 {
-    if (clock_mono_ms() - log->window_ms >= WINDOW_MS) {
-        embed_log_tell(log);
-    }
+    embed_log_tick(log);
     log->line[log->size++] = '\n';
     if (log->lines < LINE_LIMIT && write_out(log->line, log->size)) {
         log->lines++;
@@ -113,6 +120,7 @@ void embed_log_end(struct embed_log *log)
     if (log->size > 0) {
         end_line(log);
     }
+    tell_suppressed(log);
 }
 
 int64_t embed_log_deadline(const struct embed_log *log)

@@ -23,10 +23,10 @@ struct embed_log { /* all zero to begin with */
 
 /* What the child wrote, in whatever pieces it came. */
 void embed_log_take(struct embed_log *log, const char *bytes, size_t size);
-/* The child has ended: its last line may have no line feed. */
+/* The child has ended: its last line may have no line feed, and what was suppressed is told now. */
 void embed_log_end(struct embed_log *log);
-/* The count of suppressed lines, where the deadline for it has come (on clock_mono_ms(); INT64_MAX: there is none). */
-void embed_log_tell(struct embed_log *log);
+/* Tells what was suppressed once the 10 s are over: at the deadline, on clock_mono_ms(); INT64_MAX: nothing to tell. */
+void embed_log_tick(struct embed_log *log);
 int64_t embed_log_deadline(const struct embed_log *log);
 
 /* A line of the broker's own. False where nobody read it in time. */

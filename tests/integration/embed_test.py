@@ -35,6 +35,15 @@ def write_events(to: pathlib.Path) -> None:
         to.write_text(''.join(f'{{"channel":"c-{i % 51}","text":"{"x" * 400}","i":{i}}}\n' for i in range(EVENTS)))
 
 
+def listening(pid: int) -> list[int]:
+    """The ports at which a process listens."""
+    rows = [line.split() for table in ('tcp', 'tcp6')
+            for line in pathlib.Path(f'/proc/{pid}/net/{table}').read_text().splitlines()[1:]]
+    ports = {f'socket:[{row[9]}]': int(row[1].rsplit(':', 1)[1], 16) for row in rows if row[3] == '0A'}
+    targets = [os.readlink(p) for p in pathlib.Path(f'/proc/{pid}/fd').iterdir()]
+    return [ports[target] for target in targets if target in ports]
+
+
 class EmbeddedTest(mirror.MirrorTest):
     def environment(self, **changes) -> dict:
         return {'QUEEN_S3_QUEUES': self.queue, **mirror.QUICK, **file_lake(self.folder, self.bucket), **changes}
@@ -82,8 +91,11 @@ class LifeTest(EmbeddedTest):
         self.assertGreater(status['uptimeMs'], 0)
         self.assertNotIn('s3', broker.call('GET', '/health'))
         self.assertEqual(len(broker.workers()), 2)
-        for pid in (status['pid'], *broker.workers()):
+        for pid in broker.descendants():
             self.assertEqual(os.getpgid(pid), pid, 'not in a process group of its own')
+            self.assertEqual(os.getsid(pid), os.getsid(broker.pid), 'in another session')
+            wanted = [broker.sink.url] if pid == status['pid'] else []
+            self.assertEqual([f'http://127.0.0.1:{port}' for port in listening(pid)], wanted)
         self.assertEqual(broker.program.terminate(), 0, broker.text())
         self.assertIn('queen-s3 sink ended: exit 0', broker.text())
 
@@ -99,6 +111,31 @@ class LifeTest(EmbeddedTest):
         self.wait_gone(pids, 2)
         for queue in ('orders', 'clicks'):
             lake.assert_lake(self, self.lake_folder, queue)
+
+    def booting(self, broker: Embedded) -> list[int]:
+        """The supervisor and its probe, once both are there."""
+        pids = broker.program.wait_for(lambda: len(found := broker.descendants()) == 2 and found, 'a probe')
+        self.assertEqual(os.getpgid(pids[1]), pids[0])
+        broker.sink.wait_health()
+        return pids
+
+    def test_killed_while_it_boots(self):
+        """The probe waits for an answer that never comes."""
+        nobody = self.enterContext(socket.create_server(('127.0.0.1', 0)))
+        environment = {'QUEEN_URL': f'http://127.0.0.1:{nobody.getsockname()[1]}'}
+        broker = self.embedded(**environment)
+        pids = self.booting(broker)
+        os.kill(pids[0], signal.SIGKILL)
+        self.wait_gone(pids, 1)
+        broker.wait_status(phase='running', restarts=1, lastExit='signal 9')
+        pids = self.booting(broker)
+        os.kill(broker.pid, signal.SIGKILL)
+        self.wait_gone(pids, 1)
+        broker = self.embedded(name='again', **environment)
+        pids = self.booting(broker)
+        self.assertEqual(broker.program.terminate(5), 0)
+        self.assertEqual(alive(pids), [])
+        self.assertIn('devbroker: queen-s3 sink ended: exit 0', broker.text())
 
     def test_killed_supervisor_is_started_again(self):
         broker = self.embedded('--rate', 1500, '--rate-records', 6000)
@@ -365,19 +402,24 @@ class ContractTest(EmbeddedTest):
                           "printf '\\033[31'; head -c 20000 /dev/zero | tr '\\0' x; printf '\\n'\n"
                           'i=0; while [ $i -lt 1000 ]; do echo "line $i" >&2; i=$((i + 1)); done\n'
                           "printf 'no line feed'\n"
-                          'exec sleep 60\n')
+                          'exit 7\n')
         script.chmod(0o755)
         broker = self.embedded(QUEEN_S3_BIN=str(script))
-        broker.program.wait_line('lines of the queen-s3 sink suppressed')
+        broker.program.wait_line('devbroker: 803 lines of the queen-s3 sink suppressed')
         lines = [line for line in broker.text().splitlines() if line.startswith('[s3] ')]
         self.assertEqual(lines[0], '[s3] plain red and tabdone')
         self.assertEqual((len(lines[1]), lines[1][-1]), (4095, 'x'))
         self.assertEqual(lines[2:], [f'[s3] line {i}' for i in range(198)])
-        self.assertIn('devbroker: 802 lines of the queen-s3 sink suppressed', broker.text().splitlines())
-        pid = broker.supervisor()
-        broker.program.terminate(5)
-        self.assertIn('[s3] no line feed\n', broker.text())
-        self.wait_gone([pid], 1)
+        broker.wait_status(lastExit='exit 7', restarts=1, phase='backoff')
+        self.assertEqual(lines, [line for line in broker.text().splitlines() if line.startswith('[s3] ')])
+
+    def test_last_line_without_a_line_feed(self):
+        script = self.folder / 'queen-s3'
+        script.write_text("#!/bin/sh\nprintf 'no line feed'\n")
+        script.chmod(0o755)
+        broker = self.embedded(QUEEN_S3_BIN=str(script))
+        broker.wait_status(phase='backoff', lastExit='exit 0')
+        self.assertIn('[s3] no line feed', broker.text().splitlines())
 
 
 if __name__ == '__main__':
