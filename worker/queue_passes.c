@@ -126,6 +126,11 @@ static void pass_page(void *argument, const struct error *error, struct broker_u
     if (entry->status != CHANGED_OK) {
         queue->full_again = queue->full_again || slot->pass.full;
         slot_drop(queue, slot); /* the next tick begins another pass */
+        if (entry->status == CHANGED_PASSING) {
+            queue_fault(queue, "discovery: the broker has a passing fault of this queue; it is asked again");
+            log_limited(&queue->other_limit, queue->world->now(queue->world), LOG_WARN, queue->name, "%s",
+                        queue->fault);
+        }
         return;
     }
     note_degraded(queue, degraded);

@@ -57,14 +57,16 @@ static void held_ready(void *argument)
 
 static void hold(struct queue *queue, const struct window_read *read, enum window_read_result why)
 {
+    static const char *const reasons[] = {[WINDOW_READ_HOLE] = "is missing",
+                                          [WINDOW_READ_EMPTY] = "can't be read",
+                                          [WINDOW_READ_FAULT] = "isn't given out by the broker for now"};
     struct retry retry = {window_read_failures(read->partition) > 0 ? window_read_failures(read->partition) - 1 : 0};
     int64_t delay = why == WINDOW_READ_HOLE ? HOLE_AGAIN_MS : retry_delay(&retry, queue->world, NULL, RETRY_CAP_MS);
-    if (why == WINDOW_READ_EMPTY) {
-        queue_fault(queue, "partition %.*s can't be read at offset %" PRId64, (int)read->name.size, read->name.bytes,
-                    read->offset);
-        log_limited(&queue->other_limit, queue->world->now(queue->world), LOG_WARN, queue->name,
-                    "%s; it is asked again", queue->fault);
-    }
+    queue_fault(queue, "partition %.*s: offset %" PRId64 " %s; it is asked again", (int)read->name.size,
+                read->name.bytes, read->offset, reasons[why]);
+    if (why != WINDOW_READ_HOLE)
+        log_limited(why == WINDOW_READ_EMPTY ? &queue->other_limit : &queue->fetch_limit,
+                    queue->world->now(queue->world), LOG_WARN, queue->name, "%s", queue->fault);
     queue->held = memory_grow(queue->held, &queue->held_capacity, queue->held_count + 1, sizeof *queue->held);
     queue->held[queue->held_count++] = (struct held_partition){read->partition, world_after(queue->world, delay)};
     held_schedule(queue);
