@@ -33,7 +33,7 @@ struct mono_ms clock_mono(void);
  * is anything else: a day that the month doesn't have, second 60, another offset. Never reads past size. */
 bool clock_parse_broker(const char *text, size_t size, struct broker_us *out);
 
-/* The same text as this machine's calendar has it, without what is below a millisecond: the end of credentials. */
+/* The same text as this machine's calendar has it, without what is below a millisecond. */
 bool clock_parse_wall(const char *text, size_t size, struct wall_ms *out);
 
 /* Writes the 27 characters of the lake's spelling (six fractional digits and Z, spec 2.2) and a NUL. Years 0000-9999;

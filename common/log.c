@@ -87,9 +87,8 @@ static void line_put_text(struct line *line, const char *text, bool json)
     const unsigned char *cursor = (const unsigned char *)text;
 
     while (*cursor != '\0' && !line->full) {
-        size_t length = utf8_length((const char *)cursor, strnlen((const char *)cursor, 4));
-        bool control = *cursor < 0x20 || *cursor == 0x7f || (*cursor == 0xc2 && length == 2 && cursor[1] < 0xa0);
-        if (length == 0 || control) {
+        size_t length = utf8_next((const char *)cursor);
+        if (length == 0 || utf8_is_control((const char *)cursor, length)) {
             char escape[6];
             int size = snprintf(escape, sizeof escape, json ? "\\\\x%02x" : "\\x%02x", *cursor);
             line_put(line, escape, (size_t)size);

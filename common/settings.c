@@ -12,6 +12,7 @@
 
 #include "common/memory.h"
 #include "common/settings_parse.h"
+#include "common/utf8.h"
 
 #define MB             ((int64_t)1048576)
 #define MEMORY_BASE_MB 32 /* spec 4.1 */
@@ -42,22 +43,6 @@ static char *copy_value(const char *value, bool secret)
     return memory_copy(value, size);
 }
 
-/* The bytes of the UTF-8 character at text, 0 where there is none that is well formed. */
-static size_t character_size(const unsigned char *text)
-{
-    size_t size = text[0] < 0x80 ? 1 : text[0] < 0xC2 ? 0 : text[0] < 0xE0 ? 2 : text[0] < 0xF0 ? 3 : 4;
-
-    for (size_t i = 1; i < size; i++) {
-        if ((text[i] & 0xC0u) != 0x80u) {
-            return 0;
-        }
-    }
-    /* Longer than it has to be, half of a surrogate pair, above the last character. */
-    bool wrong = (text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] > 0x9F) ||
-                 (text[0] == 0xF0 && text[1] < 0x90) || (text[0] == 0xF4 && text[1] > 0x8F) || text[0] > 0xF4;
-    return wrong ? 0 : size;
-}
-
 /* Names go into JSON and into keys, and everything goes into lines. A secret goes nowhere but into a header. DEL is a
  * control byte that a broker takes into a queue's name (spec 1.2). */
 static int check_bytes(const struct setting_row *row, const char *text, struct error *error)
@@ -67,7 +52,7 @@ static int check_bytes(const struct setting_row *row, const char *text, struct e
 
     told.expected = "UTF-8 text without control bytes";
     for (const char *at = text; *at != '\0'; at += size) {
-        size = character_size((const unsigned char *)at);
+        size = utf8_next(at);
         if (size == 0 || (unsigned char)*at < 0x20 || (*at == 0x7F && row->take != take_queues)) {
             return setting_refuse(&told, text, error);
         }
@@ -219,12 +204,16 @@ static int blame(const struct settings_source *source, const char *name, int cod
     return code;
 }
 
-static int read_rows(const struct settings_source *source, struct settings *settings, struct error *error)
+static int read_rows(const struct settings_source *source, enum setting_need need, struct settings *settings,
+                     struct error *error)
 {
     int code = 0;
 
     for (size_t i = 0; i < setting_row_count && code == 0; i++) {
         const struct setting_row *row = &setting_rows[i];
+        if (need == SETTING_NEED_CONTROL && row->take != take_sink && row->take != take_control) {
+            continue;
+        }
         code = read_row(row, source->lookup(source->argument, row->name), settings, error);
         code = blame(source, row->name, code, error);
     }
@@ -234,8 +223,11 @@ static int read_rows(const struct settings_source *source, struct settings *sett
 static int read_all(const struct settings_source *source, enum setting_need need, struct settings *settings,
                     struct error *error)
 {
-    int code = read_rows(source, settings, error);
+    int code = read_rows(source, need, settings, error);
 
+    if (need == SETTING_NEED_CONTROL) {
+        return code;
+    }
     if (code == 0) {
         code = check_required(settings, need, error);
     }

@@ -80,6 +80,8 @@ int settings_load(const char *file, struct settings *settings, struct error *err
 /* For commands that know no broker: what is set is checked as above, but only what names the bucket has to be set:
  * endpoint, bucket, and without file: the region, and the keys where `keys` says so. */
 int settings_load_bucket(const char *file, bool keys, struct settings *settings, struct error *error);
+/* For who only asks a running pool: sink and control are read, and nothing else is looked at. */
+int settings_load_control(const char *file, struct settings *settings, struct error *error);
 
 /* Tells of each variable of the environment that begins with QUEEN_S3_ and that nobody knows: its name (gone after the
  * call), and the setting that was meant, NULL where none is near. A service of a Kubernetes cluster that is called

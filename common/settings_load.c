@@ -68,6 +68,11 @@ int settings_load_bucket(const char *file, bool keys, struct settings *settings,
     return load(file, keys ? SETTING_NEED_BUCKET : SETTING_NEED_PLACE, settings, error);
 }
 
+int settings_load_control(const char *file, struct settings *settings, struct error *error)
+{
+    return load(file, SETTING_NEED_CONTROL, settings, error);
+}
+
 static bool begins(const char *text, const char *start)
 {
     return strncmp(text, start, strlen(start)) == 0;

@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define UTF8_MOST 4 /* bytes of a character */
+
 size_t utf8_length(const char *text, size_t size)
 {
     unsigned char lead = size > 0 ? (unsigned char)text[0] : 0xff;
@@ -32,6 +34,18 @@ size_t utf8_length(const char *text, size_t size)
         high = 0xbf;
     }
     return length;
+}
+
+size_t utf8_next(const char *text)
+{
+    return utf8_length(text, strnlen(text, UTF8_MOST));
+}
+
+bool utf8_is_control(const char *text, size_t length)
+{
+    unsigned char lead = (unsigned char)text[0];
+
+    return lead < 0x20 || lead == 0x7f || (length == 2 && lead == 0xc2 && (unsigned char)text[1] < 0xa0);
 }
 
 /* Most text is ASCII: eight bytes at a time, as long as no high bit shows. */

@@ -11,6 +11,13 @@
 /* Bytes of the well-formed character at text, of which size bytes can be read; 0 where there is none. */
 size_t utf8_length(const char *text, size_t size);
 
+/* Of a text that a NUL ends. */
+size_t utf8_next(const char *text);
+
+/* The character at text, of utf8_length() bytes, is one that a terminal acts on: a control byte, DEL, or a C1 control in
+ * its two-byte form. */
+bool utf8_is_control(const char *text, size_t length);
+
 bool utf8_is_valid(const char *text, size_t size);
 
 #endif
