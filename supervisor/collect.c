@@ -249,3 +249,15 @@ bool collect_broker_now(const struct collect *collect, size_t worker, struct mon
     broker->v = known->safe_time_us + (now.v - known->safe_time_mono_ms) * 1000;
     return true;
 }
+
+bool collect_lag_us(const struct collect *collect, const struct collected_queue *queue, struct mono_ms now,
+                    int64_t *lag_us)
+{
+    struct broker_us broker = {0};
+
+    if (queue->last.through_us == INT64_MIN || !collect_broker_now(collect, queue->worker, now, &broker)) {
+        return false;
+    }
+    *lag_us = broker.v > queue->last.through_us ? broker.v - queue->last.through_us : 0;
+    return true;
+}

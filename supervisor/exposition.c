@@ -50,12 +50,9 @@ static void write_lag(FILE *out, const struct exposition *exposition)
 
     for (size_t i = 0; i < collect->queue_count; i++) {
         const struct collected_queue *queue = &collect->queues[i];
-        struct broker_us broker = {0};
+        int64_t lag_us = 0;
 
-        if (queue->last.through_us != INT64_MIN &&
-            collect_broker_now(collect, queue->worker, exposition->now, &broker)) {
-            int64_t lag_us = broker.v > queue->last.through_us ? broker.v - queue->last.through_us : 0;
-
+        if (collect_lag_us(collect, queue, exposition->now, &lag_us)) {
             write_queue_label(out, name, queue);
             (void)fprintf(out, "} %.6f\n", (double)lag_us / 1e6);
         }

@@ -17,9 +17,14 @@ int64_t health_limit_ms(int64_t max_window_ms, int64_t lease_ttl_ms)
     return limit < lease_ttl_ms ? lease_ttl_ms : limit;
 }
 
-static int64_t age_ms(const struct collected_queue *queue, struct mono_ms now)
+int64_t health_age_ms(const struct collected_queue *queue, struct mono_ms now)
 {
     return now.v - (queue->fresh.v > queue->assigned.v ? queue->fresh.v : queue->assigned.v);
+}
+
+bool health_is_late(const struct collected_queue *queue, int64_t limit_ms, struct mono_ms now)
+{
+    return !queue->standby && health_age_ms(queue, now) > limit_ms;
 }
 
 static const struct collected_queue *first_late(const struct collect *collect, int64_t limit_ms, struct mono_ms now)
@@ -29,8 +34,7 @@ static const struct collected_queue *first_late(const struct collect *collect, i
     for (size_t i = 0; i < collect->queue_count; i++) {
         const struct collected_queue *queue = &collect->queues[i];
 
-        if (!queue->standby && age_ms(queue, now) > limit_ms &&
-            (first == NULL || strcmp(queue->name, first->name) < 0)) {
+        if (health_is_late(queue, limit_ms, now) && (first == NULL || strcmp(queue->name, first->name) < 0)) {
             first = queue;
         }
     }
@@ -47,7 +51,7 @@ int health_answer(const struct collect *collect, int64_t limit_ms, struct mono_m
         (void)cJSON_AddNumberToObject(answer, "queues", (double)collect->queue_count);
     } else {
         (void)cJSON_AddStringToObject(answer, "queue", late->name);
-        (void)cJSON_AddNumberToObject(answer, "staleMs", (double)age_ms(late, now));
+        (void)cJSON_AddNumberToObject(answer, "staleMs", (double)health_age_ms(late, now));
         (void)cJSON_AddNumberToObject(answer, "limitMs", (double)limit_ms);
     }
     *body = cJSON_PrintUnformatted(answer);

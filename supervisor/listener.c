@@ -43,6 +43,18 @@ static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned sta
     return result;
 }
 
+/* Each answer is of its moment, and what it says it is. */
+static void add_headers(struct MHD_Response *response, const struct listener_answer *answer)
+{
+    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->content_type);
+    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (answer->security_policy != NULL) {
+        (void)MHD_add_response_header(response, "Content-Security-Policy", answer->security_policy);
+        (void)MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+    }
+}
+
 static enum MHD_Result send_answer(struct MHD_Connection *connection, const struct listener_answer *answer)
 {
     struct MHD_Response *response;
@@ -56,7 +68,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, const stru
         free(answer->body);
         return MHD_NO;
     }
-    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->content_type);
+    add_headers(response, answer);
     result = MHD_queue_response(connection, (unsigned)answer->status, response);
     MHD_destroy_response(response);
     return result;
@@ -80,7 +92,7 @@ static enum MHD_Result handle(void *argument, struct MHD_Connection *connection,
     }
     *upload_size = 0;
     if (!listener->route(listener->argument, url, &answer)) {
-        return send_text(connection, MHD_HTTP_NOT_FOUND, "/healthz and /metrics\n");
+        return send_text(connection, MHD_HTTP_NOT_FOUND, "/, /healthz and /metrics\n");
     }
     return send_answer(connection, &answer);
 }

@@ -16,7 +16,8 @@ struct listener;
 struct listener_answer {
     int status;
     const char *content_type;
-    char *body; /* malloc, the listener's; NULL: 500 */
+    const char *security_policy; /* for a browser: its Content-Security-Policy; NULL: none */
+    char *body;                  /* malloc, the listener's; NULL: 500 */
 };
 
 /* Fills the answer; false: no such path, 404. */

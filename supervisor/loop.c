@@ -19,8 +19,8 @@
 
 #include "common/log.h"
 #include "common/memory.h"
-#include "supervisor/exposition.h"
-#include "supervisor/health.h"
+#include "supervisor/answers.h"
+#include "supervisor/control.h"
 #include "supervisor/listener.h"
 #include "supervisor/stop_signals.h"
 
@@ -35,7 +35,8 @@
 #define POLL_SIGNALS       0
 #define POLL_LISTENER      1
 #define POLL_PROBE         2
-#define POLL_FIRST_WORKER  3
+#define POLL_CONTROL       3
+#define POLL_FIRST_WORKER  4
 
 enum phase {
     PHASE_PROBING,
@@ -50,6 +51,8 @@ struct supervisor {
     struct collect collect;
     struct workers workers;
     struct listener *listener;
+    struct control *control; /* NULL: none */
+    struct answers answers;
     struct probe probe;
     struct pollfd *watched;
     int signals;
@@ -61,6 +64,11 @@ struct supervisor {
     struct mono_ms listing;  /* the next one, with `*` */
     struct log_limit unlisted;
 };
+
+static const char *phase_name(enum phase phase)
+{
+    return phase == PHASE_PROBING ? "starting" : phase == PHASE_RUNNING ? "running" : "stopping";
+}
 
 /* ---- stopping ---- */
 
@@ -255,6 +263,11 @@ static int wait_ms(const struct supervisor *supervisor, struct mono_ms now)
     if (workers_deadline(&supervisor->workers, &deadline)) {
         sooner(&wait, deadline.v - now.v);
     }
+    int64_t control = control_timeout_ms(supervisor->control, now);
+
+    if (control >= 0) {
+        sooner(&wait, control);
+    }
     if (supervisor->phase > PHASE_RUNNING) {
         sooner(&wait, supervisor->deadline.v - now.v);
     } else if (supervisor->probe.pid > 0) {
@@ -272,6 +285,7 @@ static size_t watch(struct supervisor *supervisor)
     watched[POLL_SIGNALS] = (struct pollfd){.fd = supervisor->signals, .events = POLLIN};
     watched[POLL_LISTENER] = (struct pollfd){.fd = listener_descriptor(supervisor->listener), .events = POLLIN};
     watched[POLL_PROBE] = (struct pollfd){.fd = supervisor->probe.descriptor, .events = POLLIN};
+    watched[POLL_CONTROL] = (struct pollfd){.fd = control_descriptor(supervisor->control), .events = POLLIN};
     for (size_t i = 0; i < supervisor->workers.count; i++) {
         const struct worker *worker = &supervisor->workers.list[i];
         bool pending = worker->out.start < worker->out.end;
@@ -303,53 +317,12 @@ static void turn(struct supervisor *supervisor)
     if (ready > 0 && supervisor->watched[POLL_SIGNALS].revents != 0) {
         read_signals(supervisor, now);
     }
+    supervisor->answers.phase = phase_name(supervisor->phase);
     listener_run(supervisor->listener);
+    control_run(supervisor->control, now);
     workers_tick(&supervisor->workers, now);
     tick_probe(supervisor, now);
     advance_stop(supervisor, now);
-}
-
-/* ---- the endpoint ---- */
-
-static char *write_metrics(struct supervisor *supervisor)
-{
-    struct exposition_worker *workers = memory_new(supervisor->workers.count + 1, sizeof *workers);
-    struct exposition exposition = {
-        .collect = &supervisor->collect,
-        .workers = workers,
-        .worker_count = supervisor->workers.count,
-        .version = QUEEN_S3_VERSION,
-        .format = setting_format_name(supervisor->settings->format),
-        .now = clock_mono(),
-        .wall = clock_wall(),
-    };
-    char *text;
-
-    workers_describe(&supervisor->workers, workers);
-    text = exposition_write(&exposition);
-    free(workers);
-    return text;
-}
-
-static bool route(void *argument, const char *path, struct listener_answer *answer)
-{
-    struct supervisor *supervisor = argument;
-    const struct settings *settings = supervisor->settings;
-
-    if (strcmp(path, "/healthz") == 0) {
-        int64_t limit = health_limit_ms(settings->max_window_ms, settings->lease_ttl_ms);
-
-        answer->content_type = "application/json";
-        answer->status = health_answer(&supervisor->collect, limit, clock_mono(), &answer->body);
-        return true;
-    }
-    if (strcmp(path, "/metrics") == 0) {
-        answer->content_type = EXPOSITION_CONTENT_TYPE;
-        answer->status = 200;
-        answer->body = write_metrics(supervisor);
-        return true;
-    }
-    return false;
 }
 
 /* ---- begin and end ---- */
@@ -380,6 +353,18 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
+static int open_control(struct supervisor *supervisor, struct error *error)
+{
+    const struct settings *settings = supervisor->settings;
+    struct control_places places;
+    int code;
+
+    control_places_init(&places, settings->control, settings->sink, CONTROL_FOLDER, getenv("XDG_RUNTIME_DIR"));
+    code = control_open(&places, answers_request, &supervisor->answers, &supervisor->control, error);
+    control_places_free(&places);
+    return code;
+}
+
 static int run(struct supervisor *supervisor)
 {
     const struct settings *settings = supervisor->settings;
@@ -390,12 +375,17 @@ static int run(struct supervisor *supervisor)
         (void)fprintf(stderr, "queen-s3: signalfd: %s\n", strerror(errno));
         return EXIT_LISTEN;
     }
-    supervisor->listener = listener_create(settings->listen_host, settings->listen_port, route, supervisor, &error);
+    supervisor->listener =
+        listener_create(settings->listen_host, settings->listen_port, answers_path, &supervisor->answers, &error);
     if (supervisor->listener == NULL) {
         (void)fprintf(stderr, "queen-s3: %s\n", error.message);
         return EXIT_LISTEN;
     }
     log_line(LOG_INFO, NULL, "listening on %s:%u", settings->listen_host, listener_port(supervisor->listener));
+    if (open_control(supervisor, &error) != 0) {
+        (void)fprintf(stderr, "queen-s3: %s\n", error.message);
+        return EXIT_CONFIGURATION;
+    }
     start_probe(supervisor, clock_mono());
     while (!supervisor->finished) {
         turn(supervisor);
@@ -415,10 +405,16 @@ int supervisor_run(const struct settings *settings, const struct supervisor_hook
     collect_init(&supervisor.collect, limit);
     workers_init(&supervisor.workers, settings, limit, hooks->run, &supervisor.collect);
     probe_init(&supervisor.probe);
+    supervisor.answers = (struct answers){.settings = settings,
+                                          .collect = &supervisor.collect,
+                                          .workers = &supervisor.workers,
+                                          .phase = phase_name(supervisor.phase),
+                                          .started = clock_mono()};
     supervisor.watched = memory_new(POLL_FIRST_WORKER + limit, sizeof *supervisor.watched);
     exit_code = run(&supervisor);
     probe_kill(&supervisor.probe);
     listener_destroy(supervisor.listener);
+    control_close(supervisor.control);
     workers_free(&supervisor.workers);
     collect_free(&supervisor.collect);
     free(supervisor.probe.bytes);

@@ -173,6 +173,7 @@ static int start_process(struct workers *workers, struct worker *worker, struct 
     worker->pid = pid;
     worker->descriptor = ends[0];
     worker->cpu_seen = 0;
+    worker->started = clock_mono();
     log_line(LOG_INFO, NULL, "worker %zu: started, pid %d, %zu queue%s", number_of(workers, worker), (int)pid,
              worker->queue_count, worker->queue_count == 1 ? "" : "s");
     return 0;
@@ -239,6 +240,9 @@ bool workers_reaped(struct workers *workers, pid_t pid, int wait_status, const s
         proc_add_usage(usage, worker->cpu_seen, &worker->cpu_past);
         worker->cpu_seen = 0;
         worker->drained = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+        worker->ended = true;
+        worker->end_status = wait_status;
+        worker->end_wall = clock_wall();
         take(workers, worker, refused ? POOL_REFUSE : POOL_EXIT, now);
         log_end(worker, i, wait_status);
         return true;

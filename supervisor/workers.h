@@ -29,12 +29,16 @@ struct worker {
     struct report_buffer in;
     struct report_buffer out;
     char incarnation[17];
-    char previous[17]; /* whose lease rows it takes over */
-    bool reported;     /* this life has said something */
-    bool drained;      /* exit 0: nothing of it is left undone */
-    uint64_t share;    /* as last told */
-    double cpu_past;   /* seconds of the lives before */
-    double cpu_seen;   /* of this life, so that what is shown never falls */
+    char previous[17];      /* whose lease rows it takes over */
+    bool reported;          /* this life has said something */
+    bool drained;           /* exit 0: nothing of it is left undone */
+    uint64_t share;         /* as last told */
+    struct mono_ms started; /* its process */
+    bool ended;             /* some life of it has: how the last one did, and when */
+    int end_status;         /* of wait() */
+    struct wall_ms end_wall;
+    double cpu_past; /* seconds of the lives before */
+    double cpu_seen; /* of this life, so that what is shown never falls */
 };
 
 struct workers {

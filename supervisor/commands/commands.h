@@ -9,6 +9,7 @@
 
 extern const struct command command_run;
 extern const struct command command_check;
+extern const struct command command_status;
 extern const struct command command_windows;
 extern const struct command command_cat;
 extern const struct command command_verify;

@@ -125,6 +125,21 @@ START_TEST(writes_the_lakes_spelling)
 }
 END_TEST
 
+START_TEST(a_time_of_this_machine_is_read_as_it_is_written)
+{
+    static const int64_t times[] = {0, 1788516307412, 253402300799999};
+    char text[CLOCK_TEXT_SIZE];
+    struct wall_ms read = {0};
+
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        clock_format_wall((struct wall_ms){times[i]}, text);
+        ck_assert(clock_parse_wall(text, CLOCK_TEXT_SIZE - 1, &read));
+        ck_assert_int_eq(read.v, times[i]);
+    }
+    ck_assert(!clock_parse_wall("2026-09-04", 10, &read));
+}
+END_TEST
+
 START_TEST(reads_both_clocks)
 {
     struct mono_ms before = clock_mono();
@@ -142,6 +157,7 @@ int main(void)
     tcase_add_test(cases, refuses_other_spellings);
     tcase_add_test(cases, agrees_with_the_calendar);
     tcase_add_test(cases, writes_the_lakes_spelling);
+    tcase_add_test(cases, a_time_of_this_machine_is_read_as_it_is_written);
     tcase_add_test(cases, reads_both_clocks);
     suite_add_tcase(all, cases);
     SRunner *runner = srunner_create(all);

@@ -128,8 +128,8 @@ START_TEST(other_paths_and_methods_are_refused)
 {
     char text[4096];
 
-    expect("GET /" CLOSE, "HTTP/1.1 404 ", "/healthz and /metrics\n");
-    expect("GET /healthz/" CLOSE, "HTTP/1.1 404 ", "/healthz and /metrics\n");
+    expect("GET /" CLOSE, "HTTP/1.1 404 ", "/, /healthz and /metrics\n");
+    expect("GET /healthz/" CLOSE, "HTTP/1.1 404 ", "/, /healthz and /metrics\n");
     expect("DELETE /healthz" CLOSE, "HTTP/1.1 405 ", "GET and HEAD only\n");
     answer_to("POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody", text,
               sizeof text);

@@ -372,6 +372,9 @@ static void begin(void)
     settings.workers = 2;
     settings.listen_host = "127.0.0.1";
     settings.listen_port = "0";
+    settings.control = "off";
+    settings.sink = "default";
+    settings.instance = "test-0";
     settings.memory_bytes = (int64_t)1024 << 20;
     settings.max_window_ms = 300000;
     settings.lease_ttl_ms = 30000;
