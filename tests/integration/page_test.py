@@ -19,7 +19,8 @@ SEEN = '''
         if (!own || !e.getClientRects().length) continue;
         let ground = e;
         while (ground && getComputedStyle(ground).backgroundColor == 'rgba(0, 0, 0, 0)') ground = ground.parentElement;
-        seen.push([e.textContent, getComputedStyle(e).color, getComputedStyle(ground || document.body).backgroundColor]);
+        const colour = getComputedStyle(ground || document.body).backgroundColor;
+        seen.push([e.textContent, getComputedStyle(e).color, colour]);
     }
     return seen;'''
 STICKING_OUT = '''

@@ -14,7 +14,6 @@ import unittest
 
 import mirror
 from gateway import Gateway
-from processes import until
 from sink import command, run_sink
 
 
