@@ -167,7 +167,8 @@ static void add_owner(struct byte_buffer *page, const struct snapshot *snapshot,
     char worker[SHOW_SIZE];
 
     (void)snprintf(worker, sizeof worker, "worker %" PRIu64, queue->worker);
-    add_cell(page, "", "Owner", queue->owner == NULL || is(queue->owner, snapshot->instance) ? worker : queue->owner);
+    add_cell(page, "owner", "Owner",
+             queue->owner == NULL || is(queue->owner, snapshot->instance) ? worker : queue->owner);
 }
 
 static void add_queue(struct byte_buffer *page, const struct snapshot *snapshot, const struct snapshot_queue *queue)

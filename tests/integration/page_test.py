@@ -23,6 +23,17 @@ SEEN = '''
         seen.push([e.textContent, getComputedStyle(e).color, colour]);
     }
     return seen;'''
+# Short words that are broken over two lines.
+BROKEN = '''
+    const broken = [];
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        const text = texts.currentNode.textContent.trim();
+        const range = document.createRange();
+        range.selectNodeContents(texts.currentNode);
+        if (text && text.length < 12 && range.getClientRects().length > 1) broken.push(text);
+    }
+    return broken;'''
 STICKING_OUT = '''
     const wide = document.documentElement.clientWidth;
     const out = [...document.body.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > wide + 0.5);
@@ -86,6 +97,7 @@ class PageTest(mirror.MirrorTest):
                 with self.subTest(scheme=scheme, width=width):
                     chromium.size(width, height)
                     self.assertEqual(chromium.run(STICKING_OUT), {'page': 0, 'elements': []})
+                    self.assertEqual(chromium.run(BROKEN), [])
                     seen = chromium.run(SEEN)
                     self.assertTrue([s for s in seen if s[0] == 'orders'])
                     self.assertEqual([s for s in seen if contrast(s[1], s[2]) < 4.5], [])
