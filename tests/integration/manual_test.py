@@ -260,8 +260,8 @@ class ExitCodesTest(mirror.MirrorTest):
         met['stopped'] = sink.terminate()
         for number in signal.SIGINT, signal.SIGTERM:
             sink = self.sink(broker, number.name)
-            sink.wait_health()
-            sink.program.wait_for(sink.workers, 'a worker')
+            # Before that the child is the one that probes, and a signal has nothing to drain.
+            sink.wait_metric('queen_s3_worker_up', 1)
             for pid in sink.workers():
                 os.kill(pid, signal.SIGSTOP)  # so that the drain doesn't end
             sink.signal(number)
