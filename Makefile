@@ -9,6 +9,8 @@ PREFIX   ?= /usr/local
 BINDIR   ?= $(PREFIX)/bin
 DATADIR  ?= $(PREFIX)/share
 MANDIR   ?= $(DATADIR)/man
+# Where PicoMQ's connectors runtime looks for plugins is its own setting; a definition's `path` can also be absolute.
+PLUGINDIR ?= $(PREFIX)/lib/picomq/connectors
 DESTDIR  ?=
 PYTHON   ?= /usr/bin/python3
 JOBS     ?= $(shell nproc 2>/dev/null || echo 2)
@@ -32,11 +34,13 @@ PACKAGES := libcurl openssl libzstd zlib libcjson libmicrohttpd expat snappy rdk
 
 # Flags. Given on the command line, CFLAGS and LDFLAGS come after these and so win.
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
-PLAIN    := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -O2 -g -fno-omit-frame-pointer -fPIE -I.
+# Hidden and position-independent, so that one set of objects serves programs and the plugin: what is hidden needs no
+# detour through a table.
+PLAIN    := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -O2 -g -fno-omit-frame-pointer -fPIC -fvisibility=hidden -I.
 BASE     := -std=c11 $(PLAIN) $(WARNINGS)
 BASE_CXX := -std=c++17 $(PLAIN) $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARNINGS))
 HARDEN   := -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
-LINK     := -pie -Wl,--as-needed -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -pthread
+LINK     := -Wl,--as-needed -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -pthread
 
 FLAGS_release := $(HARDEN)
 # Under a sanitizer the compilers warn of code that the instrumentation made, so there a warning is only that.
@@ -75,7 +79,7 @@ sources = $(sort $(wildcard $(foreach e,c cpp,$(addsuffix /*.$(e),$(1)) $(addsuf
 objects = $(addprefix $(OBJ)/,$(addsuffix .o,$(basename $(1))))
 
 COMMON_SRC     := $(call sources,common)
-WORKER_SRC     := $(call sources,worker)
+WORKER_SRC     := $(call sources,worker) $(sort $(wildcard worker/connector/plugin/*.c))
 SUPERVISOR_SRC := $(filter-out supervisor/main.c,$(call sources,supervisor))
 MAIN_SRC       := $(wildcard supervisor/main.c)
 DEVBROKER_SRC  := $(call sources,tests/devbroker)
@@ -91,6 +95,7 @@ ALL_SRC        := $(COMMON_SRC) $(WORKER_SRC) $(SUPERVISOR_SRC) $(MAIN_SRC) $(DE
 HEADERS        := $(sort $(wildcard $(foreach d,common worker supervisor man tests,$(d)/*.h $(d)/*/*.h $(d)/*/*/*.h)))
 
 LIBS      := $(OUT)/libsupervisor.a $(OUT)/libworker.a $(OUT)/libcommon.a
+PLUGIN    := $(OUT)/libpicomq_connector_s3_sink.so
 PROGRAM   := $(if $(MAIN_SRC),$(OUT)/queen-s3)
 DEVBROKER := $(if $(DEVBROKER_SRC),$(OUT)/tests/devbroker)
 SIMULATE  := $(if $(SIM_SRC),$(OUT)/tests/sim/simulate)
@@ -116,7 +121,7 @@ in_parallel = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS))$(find
 all: ## build build/queen-s3 and the development broker build/tests/devbroker
 	+@$(in_parallel) programs
 
-programs: $(LIBS) $(PROGRAM) $(DEVBROKER) $(PAGES) $(COMPLETE)
+programs: $(LIBS) $(PROGRAM) $(PLUGIN) $(DEVBROKER) $(PAGES) $(COMPLETE)
 unit-programs: programs $(UNIT) $(SIMULATE) $(TOOLS)
 bench-programs: programs $(BENCH) $(TOOLS)
 fuzz-programs: $(FUZZ)
@@ -202,6 +207,8 @@ ZSH_PLACE  := $(DATADIR)/zsh/site-functions
 install: all ## install the program, its manual and the shells' completions (PREFIX=/usr/local, DESTDIR=)
 	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(BASH_PLACE)' '$(DESTDIR)$(ZSH_PLACE)'
 	install -m 755 build/queen-s3 '$(DESTDIR)$(BINDIR)/queen-s3'
+	install -d '$(DESTDIR)$(PLUGINDIR)'
+	install -m 644 build/libpicomq_connector_s3_sink.so '$(DESTDIR)$(PLUGINDIR)/'
 	@for page in $(PAGES); do \
 	    section=$${page##*.}; install -d '$(DESTDIR)$(MANDIR)'/man$$section; \
 	    echo "install -m 644 $$page $(DESTDIR)$(MANDIR)/man$$section/"; \
@@ -223,6 +230,7 @@ deb: ## build the Debian package build/queen-s3_VERSION_ARCH.deb
 	cp build/deb/queen-s3_*.deb build/
 
 uninstall: ## remove what install put there
+	rm -f '$(DESTDIR)$(PLUGINDIR)/libpicomq_connector_s3_sink.so'
 	rm -f '$(DESTDIR)$(BINDIR)/queen-s3' '$(DESTDIR)$(BASH_PLACE)/queen-s3' '$(DESTDIR)$(ZSH_PLACE)/_queen-s3'
 	@for page in $(notdir $(PAGES)); do rm -f '$(DESTDIR)$(MANDIR)'/man$${page##*.}/$$page; done
 
@@ -267,10 +275,18 @@ $(eval $(call library,libsupervisor,$(SUPERVISOR_SRC)))
 # The simulator's models of documents and bucket serve the unit tests' scripted world too.
 $(eval $(call library,libtestsupport,$(SUPPORT_SRC) tests/sim/documents.c tests/sim/bucket.c))
 
-link = @mkdir -p $(@D) && echo "  LINK  $@" && $(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^)
+link = @mkdir -p $(@D) && echo "  LINK  $@" && $(CC) -pie $(ALL_LDFLAGS) -o $@ $(filter %.o,$^)
 
 $(OUT)/queen-s3: $(call objects,$(MAIN_SRC)) $(LIBS)
 	$(link) $(LIBS) $(PKG_LIBS)
+
+# Four functions are exported, and it is never unloaded: the head of plugin.c says why. A sanitizer's runtime is the
+# host's, so there some symbols stay open.
+EXPORTS := worker/connector/plugin/exports.map
+$(PLUGIN): $(OBJ)/worker/connector/plugin/plugin.o $(EXPORTS) $(LIBS)
+	@echo "  LINK  $@"
+	@$(CC) -shared $(ALL_LDFLAGS) -Wl,--version-script=$(EXPORTS) -Wl,-z,nodelete -Wl,-soname,$(@F) \
+	    $(if $(findstring sanitize,$(FLAGS_$(VARIANT))),,-Wl,-z,defs) -o $@ $< $(LIBS) $(PKG_LIBS)
 
 $(OUT)/man/generate: $(call objects,$(MAN_SRC)) $(LIBS)
 	$(link) $(LIBS) $(PKG_LIBS)

@@ -21,6 +21,24 @@
 #define FILE_MAX           (1u << 20)
 #define HEADERS_MAX        2
 
+static const char *const variables[] = {"AWS_ACCESS_KEY_ID",
+                                        "AWS_SECRET_ACCESS_KEY",
+                                        "AWS_SESSION_TOKEN",
+                                        "AWS_WEB_IDENTITY_TOKEN_FILE",
+                                        "AWS_ROLE_ARN",
+                                        "AWS_ROLE_SESSION_NAME",
+                                        "AWS_ENDPOINT_URL_STS",
+                                        "AWS_PROFILE",
+                                        "AWS_SHARED_CREDENTIALS_FILE",
+                                        "HOME",
+                                        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+                                        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+                                        "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+                                        "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+                                        "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+                                        "AWS_EC2_METADATA_DISABLED"};
+#define VARIABLE_COUNT (sizeof variables / sizeof *variables)
+
 typedef void credential_answer(struct credential_chain *chain, struct http_response *response);
 
 struct credential_chain {
@@ -28,8 +46,7 @@ struct credential_chain {
     struct http_client *http;
     struct http_client *direct; /* for addresses of this host, which no proxy may answer for */
     char *region;
-    settings_lookup *lookup;
-    void *lookup_argument;
+    char *values[VARIABLE_COUNT]; /* NULL: not set, or empty */
     credentials_found *found;
     void *argument;
     const char *source; /* whose request is under way */
@@ -45,9 +62,12 @@ struct credential_chain {
 
 static const char *get(const struct credential_chain *chain, const char *name)
 {
-    const char *value = chain->lookup(chain->lookup_argument, name);
-
-    return value != NULL && value[0] != '\0' ? value : NULL;
+    for (size_t i = 0; i < VARIABLE_COUNT; i++) {
+        if (strcmp(variables[i], name) == 0) {
+            return chain->values[i];
+        }
+    }
+    return NULL;
 }
 
 static void drop_body(struct credential_chain *chain)
@@ -438,8 +458,10 @@ struct credential_chain *credential_chain_create(struct reactor *reactor, const 
     chain->http = http;
     chain->direct = direct;
     chain->region = memory_copy(region, strlen(region));
-    chain->lookup = lookup;
-    chain->lookup_argument = lookup_argument;
+    for (size_t i = 0; i < VARIABLE_COUNT; i++) {
+        const char *value = lookup(lookup_argument, variables[i]);
+        chain->values[i] = value != NULL && value[0] != '\0' ? memory_copy(value, strlen(value)) : NULL;
+    }
     return chain;
 }
 
@@ -456,6 +478,12 @@ void credential_chain_destroy(struct credential_chain *chain)
     sink_credentials_free(&chain->result);
     http_client_destroy(chain->http);
     http_client_destroy(chain->direct);
+    for (size_t i = 0; i < VARIABLE_COUNT; i++) {
+        if (chain->values[i] != NULL) {
+            OPENSSL_cleanse(chain->values[i], strlen(chain->values[i]));
+            free(chain->values[i]);
+        }
+    }
     free(chain->metadata_token);
     free(chain->region);
     free(chain);

@@ -38,7 +38,8 @@ struct credential_chain;
 /* *error is clear where *found holds credentials, which are the callee's to free; else its message names the source. */
 typedef void credentials_found(void *argument, const struct error *error, struct sink_credentials *found);
 
-/* The variables are looked up when they are needed, which is during each search; region: of STS. NULL: *error says why. */
+/* The variables are looked up during this call, and no more: a host may change its environment later on, which getenv()
+ * must not meet. What files and services say is asked anew in each search. region: of STS. NULL: *error says why. */
 struct credential_chain *credential_chain_create(struct reactor *reactor, const char *region, settings_lookup *lookup,
                                                  void *lookup_argument, struct error *error);
 /* One search at a time. found() runs later, from the loop, never from within this call. */

@@ -66,7 +66,7 @@ int open_file_add(struct open_file *file, const struct sink_place *place, struct
     if (code != 0) {
         return code;
     }
-    if (file->count > 0 && file->body.size + before + size + behind + CLOSING_SIZE > SINK_OBJECT_MAX) {
+    if (file->count > 0 && file->written + file->body.size + before + size + behind + CLOSING_SIZE > SINK_OBJECT_MAX) {
         *added = OPEN_FILE_NO_ROOM;
         return 0;
     }
@@ -127,10 +127,15 @@ int open_file_finish(struct open_file *file, const struct sink_shape *shape, str
 {
     bool closes = shape->format == SINK_JSON_ARRAY;
 
+    error_clear(error);
+    if (file->finished) {
+        return 0;
+    }
     if (closes && !sink_body_add(&file->body, "]", CLOSING_SIZE)) {
         return error_set(error, QS_ERROR_NO_MEMORY, "out of memory for the end of a file");
     }
     int code = sink_body_compress(&file->body, shape->compression, error);
+    file->finished = code == 0;
     if (code != 0 && closes) { /* it is tried again, and then closed again */
         file->body.pieces[file->body.count - 1].iov_len -= CLOSING_SIZE;
         file->body.room += CLOSING_SIZE;
@@ -159,4 +164,6 @@ void open_file_clear(struct open_file *file)
     seen_free(&file->seen);
     file->count = 0;
     file->own_bytes = 0;
+    file->written = 0;
+    file->finished = false;
 }

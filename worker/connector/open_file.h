@@ -48,6 +48,8 @@ struct open_file {
     uint64_t last_offset;
     uint64_t own_bytes; /* as max_size counts */
     struct sink_body body;
+    uint64_t written;      /* bytes of the body that are kept elsewhere, in front of these: a spool's */
+    bool finished;         /* the body is what goes up */
     struct seen seen;      /* its records, in order of offsets */
     struct mono_ms opened; /* the caller's to set and to read */
 };
@@ -73,7 +75,7 @@ int open_file_add(struct open_file *file, const struct sink_place *place, struct
 
 bool open_file_is_full(const struct open_file *file, const struct sink_limits *limits);
 
-/* Ends the body and compresses it: then it is what goes up. On failure (QS_ERROR_NO_MEMORY) it can be tried again. */
+/* Ends the body and compresses it, once: then it is what goes up. On failure (QS_ERROR_NO_MEMORY) it can be tried again. */
 int open_file_finish(struct open_file *file, const struct sink_shape *shape, struct error *error);
 
 /* `<directory>/<partition>-<first>-<last>.<extension>`: the offsets of the first and last record, or for whom the file

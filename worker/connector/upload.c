@@ -63,7 +63,7 @@ static void conclude(struct sink_upload *upload)
     if (error.code != QS_OK && error.status != 0 && !error.retriable) {
         error_prefix(&error, "S3 PutObject returned non-retriable status %d", error.status);
     } else if (error.code != QS_OK) {
-        error_prefix(&error, "S3 PutObject failed, attempt %u of %u", upload->attempts, upload->options.max_attempts);
+        error_prefix(&error, "S3 PutObject failed, attempt %u", upload->attempts);
     }
     upload_free(upload);
     done(argument, &error);

@@ -1,0 +1,60 @@
+/* Log lines for the host: host_log.h. */
+#include "worker/connector/plugin/host_log.h"
+
+#include <string.h>
+
+#include "common/log.h"
+#include "common/utf8.h"
+
+#define MESSAGE_MAX 2048
+
+static _Thread_local pico_log_fn current;
+
+/* The host takes text for UTF-8, and a line for a line: names that strangers chose must not break either. */
+static size_t clean(const char *message, char out[MESSAGE_MAX])
+{
+    size_t left = strnlen(message, MESSAGE_MAX);
+    size_t size = 0;
+
+    while (left > 0 && size < MESSAGE_MAX - 4) {
+        size_t length = utf8_length(message, left);
+        if (length == 0 || (unsigned char)*message < 0x20 || *message == 0x7f) {
+            out[size++] = '?';
+            length = 1;
+        } else {
+            memcpy(out + size, message, length);
+            size += length;
+        }
+        message += length;
+        left -= length;
+    }
+    return size;
+}
+
+static void take(void *argument, enum log_level level, const char *subject, const char *message)
+{
+    static const char target[] = "picomq_connector_s3_sink";
+    static const uint8_t levels[] = {[LOG_ERROR] = 4, [LOG_WARN] = 3, [LOG_INFO] = 2, [LOG_DEBUG] = 1};
+    char text[MESSAGE_MAX];
+
+    (void)argument;
+    (void)subject;
+    if (current != NULL) {
+        size_t size = clean(message, text);
+        current(levels[level], (const uint8_t *)target, sizeof target - 1, (const uint8_t *)text, size);
+    }
+}
+
+void host_log_start(void)
+{
+    log_configure(LOG_DEBUG, false);
+    log_divert(take, NULL);
+}
+
+pico_log_fn host_log_enter(pico_log_fn log)
+{
+    pico_log_fn before = current;
+
+    current = log;
+    return before;
+}
