@@ -1,0 +1,303 @@
+"""What each durability promises when the host is killed, and the spool: that it loses nothing and doubles nothing, is
+locked, mended, and gets along without the bucket."""
+import json
+import os
+import pathlib
+import resource
+import tempfile
+import unittest
+
+from bucket_server import BucketServer
+from plugin_host import ERROR, INFO, WARN, Host, Record
+from plugin_test import config, lines, name, records
+from processes import until
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.s3 = self.enterContext(BucketServer())
+        self.spool = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / 'deep/spool'
+
+    def enterContext(self, manager):
+        entered = manager.__enter__()
+        self.addCleanup(manager.__exit__, None, None, None)
+        return entered
+
+    def host(self) -> Host:
+        return self.enterContext(Host())
+
+    def config(self, **more) -> dict:
+        return config(self.s3, durability='spooled', spool_dir=str(self.spool)) | more
+
+    def opened(self, **more) -> Host:
+        host = self.host()
+        self.assertEqual(host.open(1, self.config(**more)), 0, host.logs)
+        return host
+
+    def spooled(self) -> list[str]:
+        return sorted(path.name for path in self.spool.iterdir() if path.suffix == '.spool')
+
+    def offsets(self, topic: str = 't') -> list[int]:
+        return [record['offset'] for key in self.s3.keys() if f'/{topic}/' in key
+                for record in lines(self.s3.objects[key])]
+
+    def down(self):
+        self.s3.answer = lambda request: 503
+
+    def up(self):
+        self.s3.answer = lambda request: None
+
+
+class Spool(Case):
+    def test_no_call_waits_for_the_bucket(self):
+        self.down()
+        host = self.opened(file_rotation='messages', max_messages_per_file=2, retry_delay='20ms')
+        for batch in range(5):
+            self.assertEqual(host.consume(1, 't', records(4 * batch, 4 * batch + 3)), 0)
+        host.wait_for_log('connectivity check failed')
+        self.assertEqual(self.s3.keys(), [])
+        self.assertEqual(len(self.spooled()), 10)
+        self.up()
+        self.s3.wait_for(lambda: len(self.s3.objects) == 10, 'ten files')
+        until(lambda: not self.spooled(), 'an empty spool')
+        self.assertEqual(self.offsets(), list(range(20)))
+        self.assertEqual([k for k in self.s3.keys() if '.lost' in k], [])
+
+    def test_the_folder_is_made_private_and_used_by_one(self):
+        host = self.opened()
+        self.assertEqual(self.spool.stat().st_mode & 0o777, 0o700)
+        self.assertEqual(host.open(2, self.config()), 1)
+        self.assertIn('in use by another sink', host.messages(ERROR)[-1])
+        other = self.host()
+        self.assertEqual(other.open(1, self.config()), 1)
+        self.assertEqual(host.close(1), 0)
+        self.assertEqual(other.open(1, self.config()), 0)
+
+    def test_close_puts_up_what_is_open(self):
+        host = self.opened(output_format='json_array', compression='none')
+        self.assertEqual(host.consume(1, 't', records(0, 2)), 0)
+        self.assertEqual(host.consume(1, 't', records(3, 4)), 0)
+        self.assertEqual(len(self.spooled()), 1)
+        self.assertEqual(host.close(1), 0)
+        self.assertEqual([r['offset'] for r in json.loads(self.s3.objects[name('t', 0, 4, 'json')])], list(range(5)))
+        self.assertEqual(self.spooled(), [])
+
+    def test_what_close_cannot_put_stays(self):
+        host = self.opened(max_attempts=2)
+        self.assertEqual(host.consume(1, 't', records(0, 2)), 0)
+        self.down()
+        self.assertEqual(host.close(1), 0)
+        self.assertEqual(len(self.spooled()), 1)
+        self.up()
+        host = self.opened()
+        self.s3.wait_for(lambda: name('t', 0, 2) in self.s3.objects, 'the file of before')
+        self.assertTrue(any('1 files with 3 records' in message for message in host.messages(INFO)))
+
+    def test_a_file_is_finished_under_the_options_it_was_begun_with(self):
+        host = self.opened(prefix='old', output_format='json_array')
+        self.assertEqual(host.consume(1, 't', records(0, 1)), 0)
+        host.kill()
+        host = self.opened(prefix='new', path_template='x/{topic}', compression='gzip')
+        self.assertEqual(host.consume(1, 't', records(2, 3)), 0)
+        self.assertEqual(host.close(1), 0)
+        self.assertEqual(self.s3.keys(), [name('new/x/t', 2, 3, 'jsonl.gz'), name('old/t', 0, 1, 'json')])
+        self.assertEqual(len(json.loads(self.s3.objects[name('old/t', 0, 1, 'json')])), 2)
+
+    def test_by_age(self):
+        host = self.opened(max_file_age='50ms')
+        self.assertEqual(host.consume(1, 't', records(0, 1)), 0)
+        self.s3.wait_for(lambda: name('t', 0, 1) in self.s3.objects, 'a file of age')
+        self.assertEqual(host.consume(1, 't', records(2, 2)), 0)
+        self.s3.wait_for(lambda: name('t', 2, 2) in self.s3.objects, 'another')
+
+    def test_a_topic_created_again_begins_a_file(self):
+        host = self.opened()
+        self.assertEqual(host.consume(1, 't', records(0, 9, b'1')), 0)
+        self.assertEqual(host.consume(1, 't', records(0, 4, b'2')), 0)
+        self.assertEqual(host.close(1), 0)
+        self.assertEqual(self.s3.keys(), [name('t', 0, 4), name('t', 0, 9)])
+
+
+class Crash(Case):
+    def test_a_torn_tail_is_cut_and_told(self):
+        host = self.opened()
+        self.assertEqual(host.consume(1, 't', records(0, 1)), 0)
+        file = self.spool / self.spooled()[0]
+        whole = file.stat().st_size
+        self.assertEqual(host.consume(1, 't', records(2, 3)), 0)
+        end = file.stat().st_size
+        host.kill()
+        self.s3.objects.clear()
+        content = file.read_bytes()
+        for size in range(whole + 1, end, 13):
+            with self.subTest(size):
+                file.write_bytes(content[:size])
+                self.down()
+                host = self.opened(retry_delay='10ms')
+                self.assertIn(f'the last {size - whole} of {size} bytes', host.wait_for_log('before a crash'))
+                self.assertEqual(file.stat().st_size, whole)
+                host.kill()
+        flipped = bytearray(content)
+        flipped[-3] ^= 1
+        file.write_bytes(flipped)
+        self.up()
+        host = self.opened()
+        self.s3.wait_for(lambda: name('t', 0, 1) in self.s3.objects, 'what is whole')
+        # The batch whose call the crash took is handed over again.
+        self.assertEqual(host.consume(1, 't', records(2, 3)), 0)
+        self.assertEqual(host.close(1), 0)
+        self.assertEqual(self.offsets(), [0, 1, 2, 3])
+
+    def test_damage_in_the_middle_is_put_aside_and_told(self):
+        host = self.opened()
+        self.assertEqual(host.consume(1, 't', records(0, 1)), 0)
+        file = self.spool / self.spooled()[0]
+        middle = file.stat().st_size - 10
+        self.assertEqual(host.consume(1, 't', records(2, 3)), 0)
+        host.kill()
+        content = bytearray(file.read_bytes())
+        content[middle] ^= 1
+        file.write_bytes(content)
+        host = self.opened()
+        host.wait_for_log('is kept for you to look at: 4 records of offsets 0 to 3')
+        self.assertEqual([path.suffix for path in self.spool.iterdir() if path.stem == file.stem], ['.damaged'])
+
+    def test_a_redelivery_after_the_upload_is_known(self):
+        host = self.opened(file_rotation='messages', max_messages_per_file=4)
+        self.assertEqual(host.consume(1, 't', records(0, 3)), 0)
+        until(lambda: not self.spooled(), 'an empty spool')
+        host.kill()
+        for _ in range(2):  # and the crash comes again
+            host = self.opened(file_rotation='messages', max_messages_per_file=4)
+            self.assertEqual(host.consume(1, 't', records(0, 3)), 0)
+            host.kill()
+        host = self.opened(file_rotation='messages', max_messages_per_file=4)
+        self.assertEqual(host.consume(1, 't', records(0, 3)), 0)
+        self.assertEqual(host.consume(1, 't', records(4, 5)), 0)
+        self.assertEqual(host.close(1), 0)
+        self.assertEqual(self.offsets(), list(range(6)))
+
+    def run_until_killed(self, at: int, batches: list[list[Record]], first: int, **more) -> int:
+        """Hands over the batches from `first` on, as a runtime does that commits what was answered with 0; the host is
+        killed at the request number `at`. The batches that were committed."""
+        host = self.host()
+        count = [0]
+
+        def answer(request):
+            count[0] += 1
+            if count[0] == at:
+                os.kill(host.process.pid, 9)
+            return None
+        self.s3.answer = answer
+        committed = first
+        try:
+            if host.open(1, self.config(**more)) != 0:
+                return committed
+            for batch in batches[first:]:
+                if host.consume(1, 't', batch) != 0:
+                    return committed
+                committed += 1
+            host.close(1)
+        except AssertionError:
+            pass  # the host has ended
+        return committed
+
+    def test_killed_at_every_request_the_spool_loses_and_doubles_nothing(self):
+        batches = [records(5 * number, 5 * number + 4, json.dumps(number).encode()) for number in range(4)]
+        options = {'file_rotation': 'messages', 'max_messages_per_file': 7}
+        for at in range(1, 9):
+            for lag in (0, 1):
+                with self.subTest(at=at, lag=lag):
+                    self.s3.objects.clear()
+                    self.spool = self.spool.with_name(f'spool-{at}-{lag}')
+                    committed = self.run_until_killed(at, batches, 0, **options)
+                    # The commit of the last batch may be lost with the host.
+                    again = self.run_until_killed(at + 3, batches, max(committed - lag, 0), **options)
+                    self.run_until_killed(0, batches, max(max(committed - lag, again) - lag, 0), **options)
+                    self.assertEqual(self.spooled(), [])
+                    self.assertEqual(sorted(self.offsets()), list(range(20)))
+
+    def test_killed_between_any_two_calls(self):
+        batches = [records(3 * number, 3 * number + 2) for number in range(6)]
+        host = None
+        self.down()
+        for number, batch in enumerate(batches):
+            host = self.opened(file_rotation='messages', max_messages_per_file=4, retry_delay='10ms')
+            if number > 0:
+                self.assertEqual(host.consume(1, 't', batches[number - 1]), 0)  # not committed before the kill
+            self.assertEqual(host.consume(1, 't', batch), 0)
+            host.kill()
+        self.up()
+        host = self.opened()
+        self.assertEqual(host.consume(1, 't', batches[-1]), 0)
+        self.assertEqual(host.close(1), 0)
+        self.assertEqual(sorted(self.offsets()), list(range(18)))
+
+    def test_buffered_loses_at_most_what_is_open(self):
+        options = {'durability': 'buffered', 'file_rotation': 'messages', 'max_messages_per_file': 4}
+        given = self.config(**options)
+        del given['spool_dir']
+        host = self.host()
+        self.assertEqual(host.open(1, given), 0)
+        self.assertEqual(host.consume(1, 't', records(0, 9)), 0)
+        host.kill()
+        self.assertEqual(self.offsets(), list(range(8)))
+
+    def test_uploaded_loses_nothing(self):
+        given = self.config(durability='uploaded')
+        del given['spool_dir']
+        for at in range(1, 7):
+            with self.subTest(at):
+                self.s3.objects.clear()
+                host = self.host()
+                count = [0]
+
+                def answer(request):
+                    count[0] += 1
+                    if count[0] == at:
+                        os.kill(host.process.pid, 9)
+                    return None
+                self.s3.answer = answer
+                committed = -1
+                try:
+                    if host.open(1, given) == 0:
+                        for first in range(0, 12, 3):
+                            if host.consume(1, 't', records(first, first + 2)) == 0:
+                                committed = first + 2
+                except AssertionError:
+                    pass
+                self.assertLessEqual(set(range(committed + 1)), set(self.offsets()))
+
+
+class Full(Case):
+    def limit(self, host: Host, size: int) -> None:
+        resource.prlimit(host.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    def test_a_disk_that_takes_no_more_is_answered_with_1_and_nothing_is_lost(self):
+        host = self.opened(file_rotation='messages', max_messages_per_file=6)
+        self.assertEqual(host.consume(1, 't', records(0, 3)), 0)
+        size = (self.spool / self.spooled()[0]).stat().st_size
+        batch = records(4, 5) + records(6, 13, json.dumps('x' * 1000).encode())
+        for room in (1, 40, 200, 500, 900, 3000):  # the last three: in the second file that it goes into
+            self.limit(host, size + room)
+            self.assertEqual(host.consume(1, 't', batch), 1)
+            self.assertEqual(host.consume(1, 't', batch), 1)
+            self.assertEqual([(self.spool / file).stat().st_size for file in self.spooled()], [size])
+        self.assertIn("can't write to", host.messages(ERROR)[-1])
+        self.limit(host, resource.RLIM_INFINITY)
+        self.assertEqual(host.consume(1, 't', batch), 0)
+        self.assertEqual(host.consume(1, 't', batch), 0)
+        self.assertEqual(host.close(1), 0)
+        self.assertEqual(self.offsets(), list(range(14)))
+        self.assertEqual(host.messages(WARN), [])
+
+    def test_a_folder_that_cannot_be_made_is_refused(self):
+        self.spool.parent.mkdir(parents=True)
+        self.spool.write_text('a file')
+        host = self.host()
+        self.assertEqual(host.open(1, self.config()), 1)
+        self.assertIn('spool_dir', host.messages(ERROR)[-1])
+
+
+if __name__ == '__main__':
+    unittest.main()
