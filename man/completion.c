@@ -209,7 +209,8 @@ static void zsh_words(FILE *out, const struct command *command)
             }
             (void)fputs(")'", out);
         } else {
-            (void)fputs(is_path(name) ? "_files'" : " '", out);
+            /* Nothing, in a way that leaves an option that is being typed alone. */
+            (void)fputs(is_path(name) ? "_files'" : "()'", out);
         }
         at += whole;
     }
