@@ -11,16 +11,15 @@
 void control_places_init(struct control_places *places, const char *setting, const char *sink, const char *folder,
                          const char *runtime_folder)
 {
-    *places = (struct control_places){.chosen = setting != NULL && strcmp(setting, "off") != 0};
-    if (places->chosen) {
+    *places = (struct control_places){.count = 0};
+    if (setting == NULL) {
+        places->paths[places->count++] = memory_format("%s/%s.sock", folder, sink);
+        if (runtime_folder != NULL && runtime_folder[0] == '/') {
+            places->paths[places->count++] = memory_format("%s/queen-s3-%s.sock", runtime_folder, sink);
+        }
+    } else if (strcmp(setting, "off") != 0) {
+        places->chosen = true;
         places->paths[places->count++] = memory_copy(setting, strlen(setting));
-    }
-    if (setting != NULL) {
-        return;
-    }
-    places->paths[places->count++] = memory_format("%s/%s.sock", folder, sink);
-    if (runtime_folder != NULL && runtime_folder[0] == '/') {
-        places->paths[places->count++] = memory_format("%s/queen-s3-%s.sock", runtime_folder, sink);
     }
 }
 

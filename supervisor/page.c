@@ -200,18 +200,18 @@ static void add_queue(struct byte_buffer *page, const struct snapshot *snapshot,
 
 static void add_queues(struct byte_buffer *page, const struct snapshot *snapshot)
 {
-    size_t shown = snapshot->queue_count < PAGE_QUEUES_MAX ? snapshot->queue_count : PAGE_QUEUES_MAX;
+    size_t shown = 0;
 
     byte_buffer_add_format(page, "<h2>Queues <span>%zu</span></h2>\n", snapshot->queue_count);
-    if (shown == 0) {
+    if (snapshot->queue_count == 0) {
         return;
     }
     byte_buffer_add_text(page,
                          "<table class=\"queues\"><thead><tr><th>Queue</th><th>State</th><th>Owner</th>"
                          "<th class=\"n\">Window</th><th class=\"n\">Committed to (UTC)</th><th class=\"n\">Lag</th>"
                          "<th class=\"n\">Buffered</th></tr></thead>\n");
-    for (size_t i = 0; i < shown; i++) {
-        add_queue(page, snapshot, &snapshot->queues[i]);
+    for (; shown < snapshot->queue_count && shown < PAGE_QUEUES_MAX; shown++) {
+        add_queue(page, snapshot, &snapshot->queues[shown]);
     }
     byte_buffer_add_text(page, "</table>\n");
     if (shown < snapshot->queue_count) {

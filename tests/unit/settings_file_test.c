@@ -242,6 +242,30 @@ END_TEST
     "QUEEN_S3_ENDPOINT=file:///srv/lakes\n" \
     "QUEEN_S3_BUCKET=from-file\n"
 
+/* Whatever else is wrong, or missing. */
+START_TEST(loads_what_names_the_control_socket)
+{
+    struct settings settings;
+    struct error error;
+
+    write_file("QUEEN_S3_SINK=from-file\nQUEEN_S3_CONTROL=/run/x\nQUEEN_S3_TARGET_MB=much\n");
+    ck_assert_int_eq(settings_load_control(path, &settings, &error), 0);
+    ck_assert_str_eq(settings.sink, "from-file");
+    ck_assert_str_eq(settings.control, "/run/x");
+    ck_assert_ptr_null(settings.bucket);
+    settings_free(&settings);
+    setenv("QUEEN_S3_CONTROL", "relative", 1);
+    ck_assert_int_eq(settings_load_control(path, &settings, &error), QS_ERROR_INPUT);
+    ck_assert_ptr_nonnull(strstr(error.message, "QUEEN_S3_CONTROL=relative"));
+    unsetenv("QUEEN_S3_CONTROL");
+    remove_file();
+    ck_assert_int_eq(settings_load_control(NULL, &settings, &error), 0);
+    ck_assert_str_eq(settings.sink, "default");
+    ck_assert_ptr_null(settings.control);
+    settings_free(&settings);
+}
+END_TEST
+
 START_TEST(loads_the_environment_before_the_file)
 {
     struct settings settings;
@@ -339,6 +363,7 @@ int main(void)
     tcase_add_test(cases, shows_no_value);
     tcase_add_test(cases, reads_files);
     tcase_add_test(cases, reads_a_file_of_the_largest_size);
+    tcase_add_test(cases, loads_what_names_the_control_socket);
     tcase_add_test(cases, loads_the_environment_before_the_file);
     tcase_add_test(cases, says_where_a_value_stands);
     tcase_add_test(cases, tells_of_unknown_variables);
