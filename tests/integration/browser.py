@@ -22,6 +22,7 @@ class Browser:
     """A profile of its own in `folder`, and a window of that size whatever the least of a desktop's is."""
 
     def __init__(self, folder: pathlib.Path, width: int, height: int):
+        folder = folder.resolve()  # a profile's path with a .. in it never opens
         self.url = f'http://127.0.0.1:{free_port()}'
         self.driver = Program(['chromedriver', f'--port={self.url.rpartition(":")[2]}'], folder / 'chromedriver.log',
                               {'PATH': '/usr/bin:/bin', 'HOME': str(folder)})
