@@ -252,7 +252,7 @@ const struct setting_row setting_rows[] = {
      .fallback = "127.0.0.1:9333",
      .expected = "host:port, an IPv6 address in brackets, the port from 0 to 65535",
      .description =
-         "Where /healthz and /metrics are served. With port 0 the system picks one, which the log names. To be "
+         "Where /healthz and /metrics are served, and / as a page for a browser. With port 0 the system picks one, which the log names. To be "
          "scraped from another machine it has to be as wide as 0.0.0.0:9333."},
     {.name = "QUEEN_S3_INSTANCE",
      .take = take_text,

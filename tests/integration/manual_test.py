@@ -8,7 +8,10 @@ import re
 import shutil
 import signal
 import socket
+import socketserver
 import subprocess
+import tempfile
+import threading
 import unittest
 
 import mirror
@@ -226,6 +229,22 @@ class ExitCodesTest(mirror.MirrorTest):
         next((self.folder / 'damaged').rglob('w-*.jsonl.zst')).unlink()
         return copy
 
+    def pool(self, late: int, there: bool = True) -> dict[str, str]:
+        """What names a control socket. A stand-in answers there: a real pool is late after half a minute."""
+        path = self.enterContext(tempfile.TemporaryDirectory(prefix='qs3-')) + '/s'
+        text = json.dumps({**dict.fromkeys(('sink', 'instance', 'version', 'phase', 'at'), ''), 'late': late,
+                           'workers': [], 'queues': []})
+
+        class Answer(socketserver.StreamRequestHandler):
+            def handle(self):
+                self.rfile.readline()
+                self.wfile.write(text.encode() + b'\n')
+        if there:
+            server = self.enterContext(socketserver.UnixStreamServer(path, Answer))
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            self.addCleanup(server.shutdown)
+        return {'QUEEN_S3_CONTROL': path}
+
     def test_commands(self):
         good = self.lake()
         away = {**good, 'QUEEN_S3_BUCKET': 'nothing'}
@@ -233,6 +252,7 @@ class ExitCodesTest(mirror.MirrorTest):
         damaged = self.damage(good)
         ways = {
             'check': [(sound,), (good,), ({**sound, 'QUEEN_URL': f'http://127.0.0.1:{free_port()}'},)],
+            'status': [(self.pool(late=0),), (self.pool(late=1),), (good, 'x'), (self.pool(0, there=False),)],
             'windows': [(good, 'orders'), (good, 'other'), (good,), (away, 'orders')],
             'cat': [(good, 'orders'), (damaged, 'orders'), (good,), (away, 'orders')],
             'verify': [(good, 'orders'), (damaged, 'orders'), (good,), (away, 'orders')],
