@@ -3,17 +3,18 @@ other pool can spoil them."""
 import json
 import os
 import pathlib
+import pty
 import shutil
 import signal
 import socket
 import stat
 import subprocess
 import time
-
 import unittest
 
 import mirror
 from gateway import Gateway
+from processes import BUILD
 from sink import command, run_sink
 
 
@@ -30,6 +31,17 @@ class StatusTest(mirror.MirrorTest):
 
     def status(self, *arguments, **environment) -> subprocess.CompletedProcess:
         return command({'QUEEN_S3_CONTROL': self.path, **environment}, 'status', *arguments)
+
+    def on_terminal(self, **environment) -> bytes:
+        """What `status` prints where its output is a terminal."""
+        ours, its = pty.openpty()
+        try:
+            subprocess.run([BUILD / 'queen-s3', 'status'], stdout=its, check=True, timeout=20,
+                           env={'QUEEN_S3_CONTROL': str(self.path), **environment})
+            return os.read(ours, 65536)
+        finally:
+            os.close(ours)
+            os.close(its)
 
     def state(self) -> dict:
         """The document; empty while nobody answers."""
@@ -72,6 +84,9 @@ class StatusTest(mirror.MirrorTest):
         self.assertRegex(text, r'(?m)^  a b/\\x7fc +running  worker [01] ')
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
         self.assertFalse([c for c in text if ord(c) < 32 and c != '\n'], 'no colour where there is no terminal')
+        self.assertIn(b'\033[', self.on_terminal(TERM='xterm'))
+        for plain in ({'TERM': 'dumb'}, {'TERM': 'xterm', 'NO_COLOR': '1'}):
+            self.assertNotIn(b'\033', self.on_terminal(**plain))
 
         self.assertEqual(sink.terminate(), 0)
         self.assertEqual(list(self.path.parent.iterdir()), [])
