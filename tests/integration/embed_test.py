@@ -285,6 +285,26 @@ class StopTest(EmbeddedTest):
         self.assertIn('devbroker: queen-s3 sink ended: exit 0', broker.text())
         self.assertEqual(broker.text().count(f'{self.queue}: not drained'), 2)
 
+    def test_broker_that_answers_no_more(self):
+        """One that shuts its listener before it stops its child: the window can't be committed, and is made again."""
+        broker = self.full(QUEEN_S3_SHUTDOWN_GRACE_MS='3000')
+        broker.fault(route='any', kind='reset-before', count=-1)
+        pids = broker.descendants()
+        began = time.monotonic()
+        os.kill(pids[0], signal.SIGTERM)
+        broker.wait_status(phase='backoff', lastExit='exit 0')
+        self.assertLess(time.monotonic() - began, 3)
+        self.wait_gone(pids, 1)
+        self.assertIn(f'{self.queue}: not drained', broker.text())
+        self.assertEqual(self.manifests(), [])
+        broker.clear_faults()
+        broker.sink.wait_metric('queen_s3_buffer_bytes', 1 << 20)
+        self.wait_passes(broker)
+        log = broker.log(self.queue)
+        self.assertEqual(broker.program.terminate(10), 0)
+        self.assertIn('devbroker: queen-s3 sink ended: exit 0', broker.text())
+        lake.assert_lake(self, self.lake_folder, self.queue, log=log, complete=True)
+
     def test_second_signal_to_the_broker(self):
         broker = self.full(QUEEN_S3_SHUTDOWN_GRACE_MS='60000')
         broker.fault(route='kv', kind='hang', count=-1)
