@@ -1,6 +1,7 @@
 /* Log lines for the host: host_log.h. */
 #include "worker/connector/plugin/host_log.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "common/log.h"
@@ -8,7 +9,19 @@
 
 #define MESSAGE_MAX 2048
 
-static _Thread_local pico_log_fn current;
+/* The host's function of this thread, behind a key: a thread-local variable of a library that is loaded late would be
+ * allocated by each of the host's threads. */
+static pthread_key_t current_key;
+
+static pico_log_fn current(void)
+{
+    union {
+        void *pointer;
+        pico_log_fn function;
+    } value = {.pointer = pthread_getspecific(current_key)};
+
+    return value.function;
+}
 
 /* The host takes text for UTF-8, and a line for a line: names that strangers chose must not break either. */
 static size_t clean(const char *message, char out[MESSAGE_MAX])
@@ -39,22 +52,28 @@ static void take(void *argument, enum log_level level, const char *subject, cons
 
     (void)argument;
     (void)subject;
-    if (current != NULL) {
+    pico_log_fn log = current();
+    if (log != NULL) {
         size_t size = clean(message, text);
-        current(levels[level], (const uint8_t *)target, sizeof target - 1, (const uint8_t *)text, size);
+        log(levels[level], (const uint8_t *)target, sizeof target - 1, (const uint8_t *)text, size);
     }
 }
 
 void host_log_start(void)
 {
+    pthread_key_create(&current_key, NULL);
     log_configure(LOG_DEBUG, false);
     log_divert(take, NULL);
 }
 
 pico_log_fn host_log_enter(pico_log_fn log)
 {
-    pico_log_fn before = current;
+    union {
+        void *pointer;
+        pico_log_fn function;
+    } value = {.function = log};
+    pico_log_fn before = current();
 
-    current = log;
+    pthread_setspecific(current_key, value.pointer);
     return before;
 }
