@@ -194,6 +194,28 @@ START_TEST(a_full_pipe_never_blocks_and_is_told_of)
 }
 END_TEST
 
+static void take_diverted(void *argument, enum log_level level, const char *subject, const char *message)
+{
+    ck_assert_ptr_eq(argument, &taken_count);
+    taken_level = level;
+    snprintf(taken, sizeof taken, "%s|%s", subject != NULL ? subject : "", message);
+    taken_count++;
+}
+
+START_TEST(a_host_gets_what_was_to_be_said)
+{
+    log_divert(take_diverted, &taken_count);
+    log_line(LOG_WARN, "orders", "window %d\n", 12);
+    ck_assert_str_eq(taken, "orders|window 12\n");
+    ck_assert_int_eq(taken_level, LOG_WARN);
+    log_line(LOG_DEBUG, NULL, "below the level");
+    ck_assert_int_eq(taken_count, 1);
+    log_divert(NULL, NULL);
+    log_line(LOG_INFO, NULL, "lines again");
+    ck_assert_str_eq(behind_time(), "info  lines again");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("log");
@@ -209,6 +231,7 @@ int main(void)
     tcase_add_test(tests, a_long_line_is_cut_and_stays_well_formed);
     tcase_add_test(tests, repeated_failures_say_how_many_were_left_out);
     tcase_add_test(tests, a_full_pipe_never_blocks_and_is_told_of);
+    tcase_add_test(tests, a_host_gets_what_was_to_be_said);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

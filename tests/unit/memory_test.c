@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 START_TEST(new_memory_is_zeroed_and_never_null)
 {
@@ -80,6 +81,50 @@ START_TEST(a_capacity_that_can_not_double_grows_to_what_is_needed)
 }
 END_TEST
 
+static rlim_t address_space;
+
+static bool make_room(void)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_AS, &limit);
+    address_space = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_AS, &limit);
+    return true;
+}
+
+START_TEST(a_handler_can_have_it_tried_again)
+{
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    /* A sanitizer's own memory has no place below a limit: there the handler alone is looked at. */
+    ck_assert(make_room());
+#else
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_AS, &limit), 0);
+    limit.rlim_cur = 1u << 28;
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+    memory_set_exhausted(make_room);
+    char *much = memory_new(1u << 29, 1);
+    ck_assert_ptr_nonnull(much);
+    ck_assert_uint_eq(address_space, 1u << 28);
+    free(much);
+#endif
+}
+END_TEST
+
+static bool no_way(void)
+{
+    return false;
+}
+
+START_TEST(a_handler_without_a_way_out_ends_the_process)
+{
+    size_t capacity = 0;
+    memory_set_exhausted(no_way);
+    free(memory_grow(NULL, &capacity, SIZE_MAX / 4, 8));
+}
+END_TEST
+
 int main(void)
 {
     Suite *all = suite_create("memory");
@@ -90,6 +135,8 @@ int main(void)
     tcase_add_test(cases, formats_any_length);
     tcase_add_test_raise_signal(cases, more_elements_than_memory_has_ends_the_process, SIGABRT);
     tcase_add_test_raise_signal(cases, a_capacity_that_can_not_double_grows_to_what_is_needed, SIGABRT);
+    tcase_add_test(cases, a_handler_can_have_it_tried_again);
+    tcase_add_test_raise_signal(cases, a_handler_without_a_way_out_ends_the_process, SIGABRT);
     suite_add_tcase(all, cases);
     SRunner *runner = srunner_create(all);
     srunner_run_all(runner, CK_NORMAL);
