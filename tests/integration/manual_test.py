@@ -80,6 +80,7 @@ class PageTest(unittest.TestCase):
         found = {str(p.relative_to(stage / 'usr')) for p in stage.rglob('*') if p.is_file()}
         self.assertEqual(found, {'bin/queen-s3', 'share/bash-completion/completions/queen-s3',
                                  'share/zsh/site-functions/_queen-s3',
+                                 'lib/picomq/connectors/libpicomq_connector_s3_sink.so',
                                  *(f'share/man/man{p.suffix[1:]}/{p.name}' for p in files())})
         subprocess.run([*make, 'uninstall'], check=True, capture_output=True, env=environment)
         self.assertEqual([p for p in stage.rglob('*') if p.is_file()], [])

@@ -256,13 +256,24 @@ START_TEST(an_endpoint_or_a_dotted_bucket_turns_path_style_on)
 }
 END_TEST
 
-START_TEST(names_are_all_listed)
+START_TEST(the_manual_has_every_key)
 {
-    size_t count = 0;
+    static char page[65536];
+    FILE *file = fopen("man/picomq-s3-sink.7.in", "r");
+    ck_assert_ptr_nonnull(file);
+    size_t size = fread(page, 1, sizeof page - 1, file);
+    page[size] = '\0';
+    fclose(file);
     for (const char *const *name = sink_option_names(); *name != NULL; name++) {
-        count++;
+        char macro[64];
+        snprintf(macro, sizeof macro, ".Ic %s\n", *name);
+        char item[64];
+        snprintf(item, sizeof item, ".It Ic %s", *name);
+        char second[64];
+        snprintf(second, sizeof second, " , %s\n", *name);
+        ck_assert_msg(strstr(page, macro) != NULL || strstr(page, item) != NULL || strstr(page, second) != NULL, "%s",
+                      *name);
     }
-    ck_assert_uint_eq(count, 21);
 }
 END_TEST
 
@@ -277,7 +288,7 @@ int main(void)
     tcase_add_test(test, regions_are_checked_by_shape_and_only_without_an_endpoint);
     tcase_add_test(test, the_endpoint_follows_the_partition_of_aws);
     tcase_add_test(test, an_endpoint_or_a_dotted_bucket_turns_path_style_on);
-    tcase_add_test(test, names_are_all_listed);
+    tcase_add_test(test, the_manual_has_every_key);
     suite_add_tcase(suite, test);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
