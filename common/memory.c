@@ -15,16 +15,20 @@ void memory_set_exhausted(memory_exhausted *handler)
     exhausted = handler;
 }
 
-/* Returns where the allocation is to be tried again. */
-static void give_up(void)
+static _Noreturn void end(void)
 {
-    if (exhausted != NULL && exhausted())
-        return;
     static const char line[] = "queen-s3: out of memory\n";
     if (write(STDERR_FILENO, line, sizeof line - 1) < 0) {
         /* Nothing is left to tell it to. */
     }
     abort();
+}
+
+/* Returns where the allocation is to be tried again. */
+static void give_up(void)
+{
+    if (exhausted == NULL || !exhausted())
+        end();
 }
 
 void *memory_new(size_t count, size_t size)
@@ -44,8 +48,8 @@ void *memory_grow(void *array, size_t *capacity, size_t needed, size_t size)
         wanted = needed;
     if (wanted < 8)
         wanted = 8;
-    while (wanted > SIZE_MAX / size)
-        give_up();
+    if (wanted > SIZE_MAX / size)
+        end(); /* no address space holds it, however long one waits */
     void *grown;
     while ((grown = realloc(array, wanted * size)) == NULL)
         give_up();
@@ -69,8 +73,8 @@ char *memory_format(const char *format, ...)
     va_copy(again, arguments);
     int size = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    while (size < 0) /* more than INT_MAX bytes: no try makes it less */
-        give_up();
+    if (size < 0)
+        end(); /* more than INT_MAX bytes: no text that this program makes */
     char *text = memory_new((size_t)size + 1, 1);
     vsnprintf(text, (size_t)size + 1, format, again);
     va_end(again);

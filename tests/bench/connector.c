@@ -48,8 +48,12 @@ static void read_input(void)
     while (text != NULL && (got = fread(text + text_size, 1, capacity - text_size, stdin)) > 0) {
         text_size += got;
         if (text_size == capacity) {
+            char *grown = realloc(text, 2 * capacity);
+            if (grown == NULL) {
+                fail("out of memory");
+            }
+            text = grown;
             capacity *= 2;
-            text = realloc(text, capacity);
         }
     }
     if (text == NULL || text_size == 0 || text[text_size - 1] != '\n') {

@@ -212,7 +212,12 @@ static enum sink_refusal refuse_unknown(struct json_text key, struct error *erro
 
     memcpy(name, key.bytes, size);
     name[size] = '\0';
-    const char *near = key.size < sizeof name ? nearest_find(name, sink_option_names(), ROW_COUNT) : NULL;
+    struct nearest nearest;
+    nearest_begin(&nearest, name);
+    for (size_t i = 0; i < ROW_COUNT && key.size < sizeof name; i++) {
+        nearest_offer(&nearest, rows[i].name);
+    }
+    const char *near = nearest.name;
     error_set(error, QS_ERROR_INPUT, "Invalid config value: unknown key '%s'%s%s%s", name,
               near != NULL ? "; did you mean '" : " (the manual picomq-s3-sink(7) lists all)", near != NULL ? near : "",
               near != NULL ? "'?" : "");

@@ -46,7 +46,7 @@ enum sink_refusal sink_options_parse(const char *json, size_t size, struct sink_
 /* Secrets are overwritten before they are freed. */
 void sink_options_free(struct sink_options *options);
 
-/* The names of all keys, for help and tests; NULL-terminated. */
+/* The names of all keys, NULL-terminated: for who describes them. Not from two threads at a time. */
 const char *const *sink_option_names(void);
 
 /* What JSON has for a key's value: for who reads values that are all text. A size is as good as a text. */

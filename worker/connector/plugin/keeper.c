@@ -104,6 +104,7 @@ static void close_old_file(struct keeper *keeper, struct sink_partition *partiti
     pthread_mutex_unlock(&sink->lock);
     struct keeper_flight *flight = calloc(1, sizeof *flight);
     if (flight != NULL && sink_prepare_flight(sink, partition, &flight->flight, &error) == 0) {
+        flight->partition = partition;
         send_off(keeper, flight, 0);
     } else {
         log_line(LOG_ERROR, NULL, "a file of age can't be closed now: %s",
@@ -128,9 +129,8 @@ static struct mono_ms close_old_files(struct keeper *keeper)
     do {
         aging = (struct aging){.before = {clock_mono().v - age}, .oldest = {INT64_MAX}};
         for (size_t i = 0; i < sink->table_size; i++) {
-            struct sink_partition *partition;
-            LIST_FOREACH(partition, &sink->table[i], link)
-            {
+            for (struct sink_partition *partition = LIST_FIRST(&sink->table[i]); partition != NULL;
+                 partition = LIST_NEXT(partition, link)) {
                 look_at_age(partition, &aging);
             }
         }
@@ -147,25 +147,15 @@ static struct mono_ms close_old_files(struct keeper *keeper)
 static int write_note(struct sink *sink, const struct spool_file *spooled, struct error *error)
 {
     struct sink_slice topic = {spooled->topic, spooled->topic_size};
-    struct error find_error;
     int code = 0;
 
     pthread_mutex_lock(&sink->lock);
     struct sink_partition *partition = partition_find(sink, topic, spooled->partition);
-    while (partition != NULL && partition->busy) {
-        pthread_cond_wait(&sink->changed, &sink->lock);
-    }
-    if (partition == NULL) {
-        error_set(&find_error, QS_ERROR_NO_MEMORY, "out of memory");
-        *error = find_error;
-        code = QS_ERROR_NO_MEMORY;
-    } else {
-        partition->busy = true;
-    }
     pthread_mutex_unlock(&sink->lock);
     if (partition == NULL) {
-        return code;
+        return error_set(error, QS_ERROR_NO_MEMORY, "out of memory for a topic's name");
     }
+    partition_hold(sink, partition);
     if (partition->note_is_stale) {
         code = spool_note_write(sink->spool, &partition->note, topic, spooled->partition, &partition->last,
                                 &partition->recovered, error);
@@ -173,6 +163,16 @@ static int write_note(struct sink *sink, const struct spool_file *spooled, struc
     }
     partition_give(sink, partition);
     return code;
+}
+
+/* Of a file of age that failed for good: a batch that was not confirmed yet may have begun in it, and comes again. */
+static void forget_lost(struct sink *sink, const struct keeper_flight *flight)
+{
+    if (flight->flight.result == FLIGHT_LOST) {
+        partition_hold(sink, flight->partition);
+        seen_forget(&flight->partition->last, &flight->flight.file.seen);
+        partition_give(sink, flight->partition);
+    }
 }
 
 static void put_away_spooled(struct keeper *keeper, struct keeper_flight *flight)
@@ -198,10 +198,8 @@ static void put_away_spooled(struct keeper *keeper, struct keeper_flight *flight
 
 static struct keeper_flight *first_ended(struct keeper *keeper)
 {
-    struct keeper_flight *flight;
-
-    TAILQ_FOREACH(flight, &keeper->flights, link)
-    {
+    for (struct keeper_flight *flight = TAILQ_FIRST(&keeper->flights); flight != NULL;
+         flight = TAILQ_NEXT(flight, link)) {
         if (flight->ended) {
             return flight;
         }
@@ -226,6 +224,8 @@ static void put_away(struct keeper *keeper)
         pthread_mutex_unlock(&sink->lock);
         if (flight->spooled != NULL) {
             put_away_spooled(keeper, flight);
+        } else {
+            forget_lost(sink, flight);
         }
         flight_free(flight);
         pthread_mutex_lock(&sink->lock);
@@ -328,9 +328,10 @@ static void send_waiting(struct keeper *keeper)
 
 /* ---- the thread ---- */
 
+/* Without a spool close itself waits for what is in flight. */
 static bool is_over(const struct keeper *keeper)
 {
-    return keeper->stop && keeper->flight_count == 0 && TAILQ_EMPTY(&keeper->queue);
+    return keeper->stop && (keeper->sink->spool == NULL || (keeper->flight_count == 0 && TAILQ_EMPTY(&keeper->queue)));
 }
 
 /* At the deadline of close: the rest stays where it is. */
@@ -418,5 +419,6 @@ void keeper_stop(struct keeper *keeper, struct mono_ms deadline, struct keeper_f
     pthread_mutex_unlock(&sink->lock);
     pthread_join(keeper->thread, NULL);
     TAILQ_CONCAT(left, &keeper->left, link);
+    TAILQ_CONCAT(left, &keeper->flights, link);
     free(keeper);
 }

@@ -98,16 +98,13 @@ void partition_give(struct sink *sink, struct sink_partition *partition)
     pthread_mutex_unlock(&sink->lock);
 }
 
-void partition_each(struct sink *sink, void (*visit)(struct sink_partition *partition, void *argument), void *argument)
+void partition_hold(struct sink *sink, struct sink_partition *partition)
 {
     pthread_mutex_lock(&sink->lock);
-    for (size_t i = 0; i < sink->table_size; i++) {
-        struct sink_partition *partition;
-        LIST_FOREACH(partition, &sink->table[i], link)
-        {
-            visit(partition, argument);
-        }
+    while (partition->busy) {
+        pthread_cond_wait(&sink->changed, &sink->lock);
     }
+    partition->busy = true;
     pthread_mutex_unlock(&sink->lock);
 }
 

@@ -40,7 +40,7 @@ struct entry {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t calls_ended;
-static LIST_HEAD(, entry) entries = LIST_HEAD_INITIALIZER(entries);
+static LIST_HEAD(entry_list, entry) entries = LIST_HEAD_INITIALIZER(entries);
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_bool in_forked_child;
 
@@ -76,10 +76,7 @@ static void start(void)
 /* The lock is held. */
 static struct entry *find(uint32_t id)
 {
-    struct entry *entry;
-
-    LIST_FOREACH(entry, &entries, link)
-    {
+    for (struct entry *entry = LIST_FIRST(&entries); entry != NULL; entry = LIST_NEXT(entry, link)) {
         if (entry->id == id) {
             return entry;
         }

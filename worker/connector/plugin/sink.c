@@ -214,31 +214,50 @@ void sink_close_press(struct sink *sink)
     network_cancel_all(sink->network);
 }
 
-struct collecting {
-    struct sink *sink;
-    struct keeper_flights *flights;
-};
-
-static void collect(struct sink_partition *partition, void *argument)
+/* A file that is open goes up. */
+static void send_off(struct sink *sink, struct sink_partition *partition, struct keeper_flights *flights)
 {
-    struct collecting *collecting = argument;
-    struct keeper_flight *flight;
+    struct keeper_flight *flight = memory_new(1, sizeof *flight);
     struct error error;
 
-    if (partition->file.count == 0) {
-        return;
-    }
-    flight = memory_new(1, sizeof *flight);
-    if (sink_prepare_flight(collecting->sink, partition, &flight->flight, &error) != 0) {
+    if (sink_prepare_flight(sink, partition, &flight->flight, &error) != 0) {
         log_line(LOG_ERROR, NULL, "topic %.*s, partition %" PRId32 ": %" PRIu64 " records are lost: %s",
                  partition->topic_size < 256 ? (int)partition->topic_size : 256, partition->topic, partition->number,
                  partition->file.count, error.message);
         free(flight);
         return;
     }
-    flight->sink = collecting->sink;
+    flight->sink = sink;
     flight->flight.done = keeper_flight_ended;
-    TAILQ_INSERT_TAIL(collecting->flights, flight, link);
+    TAILQ_INSERT_TAIL(flights, flight, link);
+    flight_start(&flight->flight);
+}
+
+/* No call is left and no keeper: nobody else looks at the table. */
+static void send_off_all(struct sink *sink, struct keeper_flights *flights)
+{
+    for (size_t i = 0; i < sink->table_size; i++) {
+        for (struct sink_partition *partition = LIST_FIRST(&sink->table[i]); partition != NULL;
+             partition = LIST_NEXT(partition, link)) {
+            if (partition->file.count > 0) {
+                send_off(sink, partition, flights);
+            }
+        }
+    }
+}
+
+/* What close had cut short before goes up once more; what is still in flight stays there. */
+static void send_off_again(struct sink *sink, const struct keeper_flights *flights)
+{
+    for (struct keeper_flight *flight = TAILQ_FIRST(flights); flight != NULL; flight = TAILQ_NEXT(flight, link)) {
+        pthread_mutex_lock(&sink->lock);
+        bool again = flight->ended && flight->flight.result == FLIGHT_CUT;
+        flight->ended = flight->ended && !again;
+        pthread_mutex_unlock(&sink->lock);
+        if (again) {
+            flight_start(&flight->flight);
+        }
+    }
 }
 
 /* Whether all have ended by then. */
@@ -271,10 +290,7 @@ static void wait_at_most(struct sink *sink, struct keeper_flights *flights, stru
 /* What time did not suffice for is lost, and leaves a marker as what failed. */
 static void give_up(struct sink *sink, struct keeper_flights *flights, struct mono_ms deadline)
 {
-    struct keeper_flight *flight;
-
-    TAILQ_FOREACH(flight, flights, link)
-    {
+    for (struct keeper_flight *flight = TAILQ_FIRST(flights); flight != NULL; flight = TAILQ_NEXT(flight, link)) {
         if (flight->flight.result == FLIGHT_CUT) {
             flight->ended = false;
             flight_lose(&flight->flight);
@@ -285,18 +301,10 @@ static void give_up(struct sink *sink, struct keeper_flights *flights, struct mo
 
 static void put_up(struct sink *sink, struct keeper_flights *flights, struct mono_ms deadline)
 {
-    struct collecting collecting = {sink, flights};
     struct keeper_flight *flight;
 
-    TAILQ_FOREACH(flight, flights, link)
-    {
-        flight->ended = false;
-    }
-    partition_each(sink, collect, &collecting);
-    TAILQ_FOREACH(flight, flights, link)
-    {
-        flight_start(&flight->flight);
-    }
+    send_off_again(sink, flights);
+    send_off_all(sink, flights);
     wait_at_most(sink, flights, (struct mono_ms){deadline.v - MARKER_MS});
     give_up(sink, flights, deadline);
     while ((flight = TAILQ_FIRST(flights)) != NULL) {

@@ -65,8 +65,8 @@ struct sink_partition *partition_find(struct sink *sink, struct sink_slice topic
 /* Waits until nobody has it; NULL: the sink is closing, or out of memory (*error says which). */
 struct sink_partition *partition_take(struct sink *sink, struct sink_slice topic, int32_t number, struct error *error);
 void partition_give(struct sink *sink, struct sink_partition *partition);
-/* Calls visit() for each with the lock held. */
-void partition_each(struct sink *sink, void (*visit)(struct sink_partition *partition, void *argument), void *argument);
+/* As partition_take(), whether the sink is closing or not. */
+void partition_hold(struct sink *sink, struct sink_partition *partition);
 void partitions_free(struct sink *sink);
 struct sink_slice partition_topic(const struct sink_partition *partition);
 

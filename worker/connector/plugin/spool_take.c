@@ -260,9 +260,8 @@ void sink_spool_rest(struct sink *sink)
 {
     pthread_mutex_lock(&sink->lock);
     for (size_t i = 0; i < sink->table_size; i++) {
-        struct sink_partition *partition;
-        LIST_FOREACH(partition, &sink->table[i], link)
-        {
+        for (struct sink_partition *partition = LIST_FIRST(&sink->table[i]); partition != NULL;
+             partition = LIST_NEXT(partition, link)) {
             sink_spool_rotate(sink, partition);
         }
     }
