@@ -125,13 +125,13 @@ static long count_entries(const char *path)
 static long resident_kilobytes(void)
 {
     FILE *file = fopen("/proc/self/statm", "re");
-    long total = 0;
-    long resident = 0;
+    char line[128];
 
-    if (file == NULL || fscanf(file, "%ld %ld", &total, &resident) != 2) {
+    if (file == NULL || fgets(line, sizeof line, file) == NULL || strchr(line, ' ') == NULL) {
         fail("/proc/self/statm");
     }
-    fclose(file);
+    (void)fclose(file);
+    long resident = strtol(strchr(line, ' '), NULL, 10); /* behind the total */
     return resident * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
@@ -188,7 +188,7 @@ static long call(char **words)
         }
         result = sink_consume(id, buffers[0].bytes, buffers[0].size, buffers[1].bytes, buffers[1].size,
                               buffers[2].bytes, buffers[2].size);
-    } else if (strcmp(verb, "churn") == 0) {
+    } else if (strcmp(verb, "churn") == 0 && words[3] != NULL) {
         buffers[0] = read_hex(words[4]);
         result = churn(id, (uint32_t)strtoul(words[3], NULL, 10), &buffers[0]);
     } else if (strcmp(verb, "close") == 0) {

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/guarded.h"
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static struct sink_credentials found;
@@ -48,11 +50,7 @@ END_TEST
 static int read_json(const char *text)
 {
     size_t size = strlen(text);
-    char *copy = malloc(size + 1);
-    memcpy(copy, text, size);
-    int code = credentials_read_json(copy, size, &found, &error);
-    free(copy);
-    return code;
+    return credentials_read_json(guarded_copy(text, size), size, &found, &error);
 }
 
 START_TEST(json_of_containers_and_instances)

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/guarded.h"
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define BASE         "\"bucket\":\"archive\",\"region\":\"eu-central-1\""
 
@@ -17,13 +19,8 @@ static struct sink_options options;
 
 static enum sink_refusal parse(const char *json)
 {
-    /* Exactly its bytes, so that a sanitizer sees what is read past them. */
     size_t size = strlen(json);
-    char *copy = malloc(size > 0 ? size : 1);
-    memcpy(copy, json, size);
-    enum sink_refusal refusal = sink_options_parse(copy, size, &options, &error);
-    free(copy);
-    return refusal;
+    return sink_options_parse(guarded_copy(json, size), size, &options, &error);
 }
 
 static enum sink_refusal parse_with(const char *more)

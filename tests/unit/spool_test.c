@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,14 +50,19 @@ static void set_up(void)
     ck_assert_ptr_nonnull(spool);
 }
 
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+    (void)status;
+    (void)type;
+    (void)place;
+    return remove(path);
+}
+
 static void tear_down(void)
 {
-    char command[128];
-
     spool_close(spool);
     log_capture(NULL, NULL);
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    ck_assert_int_eq(system(command), 0);
+    ck_assert_int_eq(nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 static void on_file(void *argument, struct spool_file *file, const struct seen *records, uint64_t first_batch)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/guarded.h"
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const struct {
@@ -41,15 +43,13 @@ static const struct {
 START_TEST(a_character)
 {
     size_t size = strlen(characters[_i].text);
-    char *exact = malloc(size);
-    memcpy(exact, characters[_i].text, size);
+    const char *exact = guarded_copy(characters[_i].text, size);
     ck_assert_uint_eq(utf8_length(exact, size), characters[_i].length);
     ck_assert(utf8_is_valid(exact, size) == (characters[_i].length == size));
     ck_assert_uint_eq(utf8_length(exact, 0), 0);
     for (size_t cut = 1; cut < characters[_i].length; cut++) {
         ck_assert_uint_eq(utf8_length(exact, cut), 0);
     }
-    free(exact);
 }
 END_TEST
 
@@ -59,11 +59,13 @@ START_TEST(a_character_anywhere_in_a_text)
     size_t size = strlen(character);
     for (size_t before = 0; before < 20; before++) {
         for (size_t behind = 0; behind < 20; behind++) {
-            char *text = malloc(before + size + behind);
-            memset(text, 'x', before + size + behind);
-            memcpy(text + before, character, size);
-            ck_assert(utf8_is_valid(text, before + size + behind) == (characters[_i].length == size));
-            free(text);
+            char text[64];
+            memset(text, 'x', sizeof text);
+            for (size_t i = 0; i < size; i++) {
+                text[before + i] = character[i];
+            }
+            size_t whole = before + size + behind;
+            ck_assert(utf8_is_valid(guarded_copy(text, whole), whole) == (characters[_i].length == size));
         }
     }
 }

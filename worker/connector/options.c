@@ -118,7 +118,7 @@ static enum sink_refusal refuse_text(enum sink_refusal refusal, const struct opt
 static enum sink_refusal take_choice(const struct option_row *row, struct json_text value, struct option_choice *out,
                                      struct error *error)
 {
-    const char *text;
+    const char *text = "";
     enum sink_refusal refusal = take_string(row, value, &text, error);
 
     for (const struct option_choice *choice = row->choices; refusal == SINK_ACCEPTED && choice->name != NULL;
@@ -149,7 +149,7 @@ static bool read_count(struct json_text value, uint64_t *out)
 static enum sink_refusal take_size(const struct option_row *row, struct json_text value, struct option_number *out,
                                    struct error *error)
 {
-    const char *text;
+    const char *text = "";
 
     if (value.bytes[0] != '"') {
         return read_count(value, &out->value) ? SINK_ACCEPTED : refuse(SINK_UNREADABLE, row, value, error);
@@ -165,8 +165,8 @@ static enum sink_refusal take_size(const struct option_row *row, struct json_tex
 static enum sink_refusal take_duration(const struct option_row *row, struct json_text value, struct option_number *out,
                                        struct error *error)
 {
-    const char *text;
-    int64_t milliseconds;
+    const char *text = "";
+    int64_t milliseconds = 0;
 
     if (json_text_is(value, "0")) {
         out->value = 0;

@@ -196,40 +196,60 @@ static void put_away_spooled(struct keeper *keeper, struct keeper_flight *flight
     }
 }
 
-static struct keeper_flight *first_ended(struct keeper *keeper)
+static bool any_ended(const struct keeper *keeper)
 {
-    for (struct keeper_flight *flight = TAILQ_FIRST(&keeper->flights); flight != NULL;
+    bool any = false;
+
+    for (const struct keeper_flight *flight = TAILQ_FIRST(&keeper->flights); flight != NULL;
          flight = TAILQ_NEXT(flight, link)) {
-        if (flight->ended) {
-            return flight;
+        any = any || flight->ended;
+    }
+    return any;
+}
+
+/* Those that have ended, but what close is to put up again. */
+static void take_ended(struct keeper *keeper, struct keeper_flights *ended)
+{
+    struct keeper_flight *next;
+
+    for (struct keeper_flight *flight = TAILQ_FIRST(&keeper->flights); flight != NULL; flight = next) {
+        next = TAILQ_NEXT(flight, link);
+        if (!flight->ended) {
+            continue;
+        }
+        TAILQ_REMOVE(&keeper->flights, flight, link);
+        keeper->flight_count--;
+        keeper->flight_bytes -= flight->spooled != NULL ? flight->spooled->body_size : 0;
+        if (flight->spooled == NULL && flight->flight.result == FLIGHT_CUT) {
+            TAILQ_INSERT_TAIL(&keeper->left, flight, link);
+        } else {
+            TAILQ_INSERT_TAIL(ended, flight, link);
         }
     }
-    return NULL;
 }
 
 /* The lock is held, and let go for the while. */
 static void put_away(struct keeper *keeper)
 {
     struct sink *sink = keeper->sink;
+    struct keeper_flights ended = TAILQ_HEAD_INITIALIZER(ended);
     struct keeper_flight *flight;
 
-    while ((flight = first_ended(keeper)) != NULL) {
-        TAILQ_REMOVE(&keeper->flights, flight, link);
-        keeper->flight_count--;
-        keeper->flight_bytes -= flight->spooled != NULL ? flight->spooled->body_size : 0;
-        if (flight->spooled == NULL && flight->flight.result == FLIGHT_CUT) {
-            TAILQ_INSERT_TAIL(&keeper->left, flight, link);
-            continue;
-        }
-        pthread_mutex_unlock(&sink->lock);
+    take_ended(keeper, &ended);
+    if (TAILQ_EMPTY(&ended)) {
+        return;
+    }
+    pthread_mutex_unlock(&sink->lock);
+    while ((flight = TAILQ_FIRST(&ended)) != NULL) {
+        TAILQ_REMOVE(&ended, flight, link);
         if (flight->spooled != NULL) {
             put_away_spooled(keeper, flight);
         } else {
             forget_lost(sink, flight);
         }
         flight_free(flight);
-        pthread_mutex_lock(&sink->lock);
     }
+    pthread_mutex_lock(&sink->lock);
 }
 
 /* ---- what waits ---- */
@@ -369,7 +389,7 @@ static void *run(void *argument)
         }
         /* Last, since nothing may change between it and the sleep that it is for. */
         struct mono_ms wake = close_old_files(keeper);
-        if (first_ended(keeper) != NULL || next_waiting(keeper) != NULL) {
+        if (any_ended(keeper) || next_waiting(keeper) != NULL) {
             continue;
         }
         if (!TAILQ_EMPTY(&keeper->queue) && keeper->not_before.v > clock_mono().v) {

@@ -18,8 +18,8 @@
 
 struct sink;
 
-/* What pico_sink_open() answers. *sink is NULL unless it is 0; the reason is logged. */
-int32_t sink_open(const uint8_t *config, size_t config_size, pico_log_fn log, struct sink **sink);
+/* What pico_sink_open() answers. *opened is NULL unless it is 0; the reason is logged. */
+int32_t sink_open(const uint8_t *config, size_t config_size, pico_log_fn log, struct sink **opened);
 
 struct sink_batch {
     const uint8_t *topic;
