@@ -147,6 +147,7 @@ sanitize: ## everything under AddressSanitizer, UBSan and ThreadSanitizer, and a
 	$(PYTHON) tests/run --build build/asan --seeds 300
 	+@$(in_parallel) VARIANT=tsan unit-programs
 	$(PYTHON) tests/run --build build/tsan --only unit
+	$(PYTHON) tests/run --build build/tsan plugin_spool_test
 	+@$(MAKE) --no-print-directory fuzz SECONDS_EACH=5
 
 # Each target starts from its corpus, tests/fuzz/corpus/<name>/; what it finds new stays in build/fuzz/.

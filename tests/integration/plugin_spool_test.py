@@ -299,5 +299,70 @@ class Full(Case):
         self.assertIn('spool_dir', host.messages(ERROR)[-1])
 
 
+class Storm(Case):
+    """Eight threads, a bucket that refuses every fourth request, files of age, and close in the middle of it all."""
+    def storm(self, durability: str, **more) -> tuple[dict[str, set[int]], dict[str, list[int]]]:
+        """The offsets that were confirmed, and those that are in the bucket, by topic and partition."""
+        count = [0]
+
+        def answer(request):
+            count[0] += 1
+            return 503 if count[0] % 4 == 0 and 'probe' not in request.key else None
+        self.s3.answer = answer
+        given = self.config(durability=durability, file_rotation='messages', max_messages_per_file=7, max_attempts=2,
+                            max_file_age='15ms', **more)
+        if durability != 'spooled':
+            del given['spool_dir']
+        host = self.host()
+        self.assertEqual(host.open(1, given), 0)
+        confirmed: dict[str, set[int]] = {f'{thread // 2}/{thread % 2}': set() for thread in range(8)}
+        position = dict.fromkeys(confirmed, 0)
+        closing = None
+        for turn in range(16):
+            calls = {place: host.start_consume(1, f't{place[0]}', records(position[place], position[place] + 9),
+                                               partition=int(place[2])) for place in confirmed}
+            if turn == 14:
+                closing = host.start('close', '1')
+            for place, call in calls.items():
+                if call.result() == 0:
+                    confirmed[place] |= set(range(position[place], position[place] + 10))
+                    position[place] += 10
+        self.assertEqual(closing.result(), 0)
+        self.assertEqual(host.stop(), 0)
+        found: dict[str, list[int]] = {place: [] for place in confirmed}
+        for key in self.s3.keys():
+            place = f'{key.split("/")[1][1:]}/{int(key.split("/")[2].split("-")[0])}'
+            if key.endswith('.lost'):
+                first, last = self.s3.objects[key].decode().split('\n')[0].split(' ')[1].split('-')
+                found[place] += range(int(first), int(last) + 1)
+            else:
+                found[place] += [record['offset'] for record in lines(self.s3.objects[key])]
+        return confirmed, found
+
+    def test_buffered_puts_up_or_marks_what_was_confirmed(self):
+        confirmed, found = self.storm('buffered')
+        for place, offsets in confirmed.items():
+            self.assertLessEqual(offsets, set(found[place]))
+
+    def test_uploaded_has_what_was_confirmed(self):
+        confirmed, found = self.storm('uploaded', compression='none')
+        for place, offsets in confirmed.items():
+            self.assertGreater(len(offsets), 0)
+            self.assertLessEqual(offsets, set(found[place]))
+
+    def test_spooled_has_what_was_confirmed_once(self):
+        confirmed, _ = self.storm('spooled')
+        self.s3.answer = lambda request: None
+        host = self.opened()  # what close had no attempts left for
+        self.assertEqual(host.close(1), 0)
+        self.assertEqual(self.spooled(), [])
+        found: dict[str, list[int]] = {place: [] for place in confirmed}
+        for key in self.s3.keys():
+            for record in lines(self.s3.objects[key]):
+                found[f'{record["topic"][1:]}/{record["partition"]}'].append(record['offset'])
+        for place, offsets in confirmed.items():
+            self.assertEqual(sorted(found[place]), sorted(offsets))
+
+
 if __name__ == '__main__':
     unittest.main()
