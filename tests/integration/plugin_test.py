@@ -3,6 +3,7 @@ stand in each other's way."""
 import json
 import os
 import pathlib
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -13,7 +14,7 @@ import unittest
 from bucket_server import BucketServer
 from gateway import Gateway
 from plugin_host import ERROR, LIBRARY, WARN, Call, Host, Record, batch_buffer, headers, messages_buffer, topic_buffer
-from processes import ROOT
+from processes import BUILD, ROOT
 
 CAPTURES = ROOT.parent / 'shared/data/picomq-calls.tar.zst'
 # Requests to a server that never answers, and close on top of it: runs beside all other tests, for it takes its 30 s.
@@ -316,6 +317,10 @@ class Output(Case):
                          b'a\n\xff')
         self.assertEqual(self.s3.keys(), [name('t', 0, 2, 'bin')])
 
+    def test_a_file_can_be_empty(self):
+        self.assertEqual(self.body([Record(0, b''), Record(1, b'')], 'text', output_format='raw'), b'')
+        self.assertEqual(self.s3.keys(), [name('t', 0, 1, 'bin')])
+
     def test_what_a_schema_does_not_allow_is_written_and_told(self):
         body = self.body([Record(0, b'{"a":'), Record(1, b'1', headers=b'\5'), Record(2, b'nul')], include_headers=True)
         self.assertEqual([r['payload'] for r in lines(body)], ['eyJhIjo=', 1, 'bnVs'])
@@ -341,6 +346,35 @@ class Output(Case):
         self.assertEqual(self.host.consume(1, 'a.b', records(5, 6), partition=3), 0)
         self.assertEqual(self.host.close(1), 0)
         self.assertTrue((pathlib.Path(folder) / name('b/p3/{unknown}', 5, 6, partition=3)).exists())
+
+
+@unittest.skipIf(BUILD.name in ('asan', 'tsan'), 'a sanitizer needs more address space than can be limited')
+class Memory(Case):
+    def limit(self, size: int) -> None:
+        resource.prlimit(self.host.process.pid, resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+
+    def size(self) -> int:
+        return int(pathlib.Path(f'/proc/{self.host.process.pid}/statm').read_text().split()[0]) * resource.getpagesize()
+
+    def test_a_batch_that_memory_does_not_hold_is_answered_with_1_and_the_host_lives(self):
+        self.open(max_file_size='1GiB')
+        # Six bytes in the file for each that arrives: it is the file that memory ends for, not the host's own buffers.
+        batches = [[Record(4 * number + i, b'\1' * 50000) for i in range(4)] for number in range(200)]
+        self.assertEqual(self.host.consume(1, 't', batches[0], 'text'), 0)
+        self.limit(self.size() + (24 << 20))
+        for taken, batch in enumerate(batches):
+            if self.host.consume(1, 't', batch, 'text') != 0:
+                break
+        else:
+            self.fail('memory never ended')
+        self.assertGreater(taken, 5)
+        self.assertEqual(self.host.consume(1, 't', batch, 'text'), 1)
+        self.assertIn('out of memory', self.host.messages(ERROR)[-1])
+        self.limit(resource.RLIM_INFINITY)
+        self.assertEqual(self.host.consume(1, 't', batch, 'text'), 0)
+        self.assertEqual(self.host.close(1), 0)
+        key, = self.s3.keys()
+        self.assertEqual([r['offset'] for r in lines(self.s3.objects[key])], list(range(4 * (taken + 1))))
 
 
 class Rotation(Case):

@@ -109,6 +109,20 @@ START_TEST(size_counts_the_records_own_bytes)
 }
 END_TEST
 
+START_TEST(a_body_ends_before_five_gibibytes)
+{
+    shape = (struct sink_shape){.format = SINK_JSON_ARRAY, .compression = COMPRESSION_NONE};
+    add(0, "1");
+    ck_assert_uint_eq(file.body.size, 14);
+    file.written = SINK_OBJECT_MAX - 14 - 14 - 1; /* room for a comma, thirteen bytes and the bracket */
+    ck_assert_int_eq(add(1, "12"), OPEN_FILE_NO_ROOM);
+    ck_assert_uint_eq(file.count, 1);
+    ck_assert_uint_eq(file.body.size, 14);
+    ck_assert_int_eq(add(1, "1"), OPEN_FILE_ADDED);
+    ck_assert_int_eq(add(2, ""), OPEN_FILE_NO_ROOM);
+}
+END_TEST
+
 START_TEST(an_offset_that_does_not_rise_belongs_to_another_file)
 {
     ck_assert(!open_file_is_behind(&file, 0));
@@ -223,6 +237,7 @@ int main(void)
     tcase_add_test(test, an_array);
     tcase_add_test(test, raw_bytes);
     tcase_add_test(test, size_counts_the_records_own_bytes);
+    tcase_add_test(test, a_body_ends_before_five_gibibytes);
     tcase_add_test(test, an_offset_that_does_not_rise_belongs_to_another_file);
     tcase_add_test(test, what_is_compressed_is_the_same_text);
     tcase_add_test(test, the_first_record_decides_the_directory);
