@@ -187,22 +187,17 @@ static void zsh_option(FILE *out, const struct command_option *option)
 
 static void zsh_words(FILE *out, const struct command *command)
 {
-    size_t number = 0;
+    const char *at = command->words;
+    struct command_word word;
 
-    for (const char *at = command->words; *at != '\0'; at += strspn(at, " ")) {
-        size_t whole = strcspn(at, " ");
-        size_t size = strcspn(at, " .]");
-        bool many = memchr(at, '.', whole) != NULL;
-        const char *name = at + (*at == '[' ? 1 : 0);
-
-        number++;
+    for (size_t number = 1; command_next_word(&at, &word); number++) {
         (void)fputs(" \\\n            '", out);
-        if (many) {
+        if (word.many) {
             (void)fputc('*', out);
         } else {
             (void)fprintf(out, "%zu", number);
         }
-        (void)fprintf(out, ":%.*s:", (int)(at + size - name), name);
+        (void)fprintf(out, ":%.*s:", (int)word.size, word.name);
         if (number == 1 && command->choice != NULL) {
             for (size_t i = 0; command->choice(i) != NULL; i++) {
                 (void)fprintf(out, "%c%s", i == 0 ? '(' : ' ', command->choice(i));
@@ -210,9 +205,8 @@ static void zsh_words(FILE *out, const struct command *command)
             (void)fputs(")'", out);
         } else {
             /* Nothing, in a way that leaves an option that is being typed alone. */
-            (void)fputs(is_path(name) ? "_files'" : "()'", out);
+            (void)fputs(is_path(word.name) ? "_files'" : "()'", out);
         }
-        at += whole;
     }
 }
 

@@ -98,10 +98,13 @@ static void write_synopsis(const struct command *command)
 
 static void write_choices(const struct command *command)
 {
-    if (command->choice == NULL) {
+    const char *at = command->words;
+    struct command_word word;
+
+    if (command->choice == NULL || !command_next_word(&at, &word)) {
         return;
     }
-    (void)printf(".Pp\n.Ar %.*s\nis one of\n", (int)strcspn(command->words, " "), command->words);
+    (void)printf(".Pp\n.Ar %.*s\nis one of\n", (int)word.size, word.name);
     for (size_t i = 0; command->choice(i) != NULL; i++) {
         (void)printf(".Cm %s %s\n", command->choice(i), command->choice(i + 1) != NULL ? "," : ".");
     }

@@ -72,16 +72,13 @@ void mdoc_option(FILE *out, const struct command_option *option)
 
 void mdoc_words(FILE *out, const struct command *command, const char *begin, const char *end)
 {
-    for (const char *at = command->words; *at != '\0'; at += strspn(at, " ")) {
-        size_t whole = strcspn(at, " ");
-        bool optional = *at == '[';
-        const char *name = at + (optional ? 1 : 0);
-        bool many = memchr(at, '.', whole) != NULL;
+    const char *at = command->words;
+    struct command_word word;
 
-        (void)fprintf(out, "%s%sAr", begin, optional ? "Op " : "");
-        mdoc_argument(out, name, strcspn(name, ".] "));
-        (void)fprintf(out, "%s%s", many ? " ..." : "", end);
-        at += whole;
+    while (command_next_word(&at, &word)) {
+        (void)fprintf(out, "%s%sAr", begin, word.optional ? "Op " : "");
+        mdoc_argument(out, word.name, word.size);
+        (void)fprintf(out, "%s%s", word.many ? " ..." : "", end);
     }
 }
 
@@ -108,30 +105,23 @@ static void put_plain(struct page *page, const char *text, size_t size)
     page->column += size;
 }
 
-static bool is_in(const char *names, const char *text, size_t size)
-{
-    for (const char *at = names; *at != '\0';) {
-        at += strspn(at, " [].");
-        size_t one = strcspn(at, " [].");
-        if (one > 0 && one == size && memcmp(at, text, size) == 0) {
-            return true;
-        }
-        at += one;
-    }
-    return false;
-}
-
 static bool is_argument(const struct command *command, const char *text, size_t size)
 {
-    if (command == NULL) {
-        return false;
-    }
-    for (const struct command_option *at = command->options; at != NULL && at->name != NULL; at++) {
-        if (at->argument != NULL && is_in(at->argument, text, size)) {
+    const char *at = command != NULL ? command->words : "";
+    struct command_word word;
+
+    while (command_next_word(&at, &word)) {
+        if (word.size == size && memcmp(word.name, text, size) == 0) {
             return true;
         }
     }
-    return is_in(command->words, text, size);
+    const struct command_option *option = command != NULL ? command->options : NULL;
+    for (; option != NULL && option->name != NULL; option++) {
+        if (option->argument != NULL && strlen(option->argument) == size && memcmp(option->argument, text, size) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static const char *macro_of(const struct page *page, const struct word *word)

@@ -11,6 +11,7 @@
 #ifndef SUPERVISOR_COMMAND_H
 #define SUPERVISOR_COMMAND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -68,6 +69,17 @@ int command_main(int argc, char **argv);
 const struct command *command_at(size_t number);
 /* NULL where there is none of that name. */
 const struct command *command_find(const char *name);
+
+/* One of `words`: its name without what marks it. */
+struct command_word {
+    const char *name;
+    size_t size;
+    bool optional; /* [NAME] */
+    bool many;     /* NAME...: one or more */
+};
+
+/* Takes the word at *at and moves behind it; false at the end. */
+bool command_next_word(const char **at, struct command_word *word);
 
 /* How many words the line may have. SIZE_MAX: any number. */
 void command_word_limits(const struct command *command, size_t *least, size_t *most);

@@ -17,16 +17,35 @@ struct lines {
     size_t column; /* 0: a line that hasn't begun */
 };
 
+bool command_next_word(const char **at, struct command_word *word)
+{
+    const char *begin = *at + strspn(*at, " ");
+    size_t size = strcspn(begin, " ");
+
+    *at = begin + size;
+    *word = (struct command_word){.name = begin, .size = size};
+    if (size > 2 && begin[0] == '[') {
+        word->optional = true;
+        word->name++;
+        word->size -= 2;
+    }
+    if (size > 3 && memcmp(begin + size - 3, "...", 3) == 0) {
+        word->many = true;
+        word->size -= 3;
+    }
+    return size > 0;
+}
+
 void command_word_limits(const struct command *command, size_t *least, size_t *most)
 {
+    const char *at = command->words;
+    struct command_word word;
+
     *least = 0;
     *most = 0;
-    for (const char *at = command->words; *at != '\0'; at += strspn(at, " ")) {
-        size_t size = strcspn(at, " ");
-        bool many = size > 3 && memcmp(at + size - 3, "...", 3) == 0;
-        *least += *at == '[' ? 0 : 1;
-        *most = many || *most == SIZE_MAX ? SIZE_MAX : *most + 1;
-        at += size;
+    while (command_next_word(&at, &word)) {
+        *least += word.optional ? 0 : 1;
+        *most = word.many || *most == SIZE_MAX ? SIZE_MAX : *most + 1;
     }
 }
 
@@ -98,14 +117,15 @@ void command_print_paragraphs(FILE *out, const char *text)
 static void print_choices(FILE *out, const struct command *command)
 {
     struct lines lines = {.out = out};
-    const char *word = command->words + (command->words[0] == '[' ? 1 : 0);
+    const char *at = command->words;
+    struct command_word word;
     const char *choice;
 
-    if (command->choice == NULL) {
+    if (command->choice == NULL || !command_next_word(&at, &word)) {
         return;
     }
     (void)fputc('\n', out);
-    put_word(&lines, word, strcspn(word, " ]"));
+    put_word(&lines, word.name, word.size);
     put_text(&lines, "is one of", 9);
     for (size_t i = 0; (choice = command->choice(i)) != NULL; i++) {
         char text[64];

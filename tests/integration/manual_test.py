@@ -78,6 +78,7 @@ class PageTest(unittest.TestCase):
         environment = {k: v for k, v in os.environ.items() if not k.startswith('MAKE') and k != 'MFLAGS'}
         subprocess.run([*make, 'install'], check=True, capture_output=True, env=environment)
         found = {str(p.relative_to(stage / 'usr')) for p in stage.rglob('*') if p.is_file()}
+        found = {name for name in found if not name.startswith('lib/')}  # of other programs
         self.assertEqual(found, {'bin/queen-s3', 'share/bash-completion/completions/queen-s3',
                                  'share/zsh/site-functions/_queen-s3',
                                  'lib/picomq/connectors/libpicomq_connector_s3_sink.so',
@@ -146,7 +147,7 @@ class SettingsTest(unittest.TestCase):
         pages = ' '.join(Page(*path.name.rsplit('.', 1)).text() for path in files())
         for path, text in sources('common', 'supervisor').items():
             for name in re.findall(r'getenv\("(\w+)"\)', text):
-                self.assertRegex(pages, rf'\b{name}\b', path)
+                self.assertTrue(re.search(rf'\b{name}\b', pages), f'{path}: {name}')
 
     def test_defaults(self):
         """Those of which an operator thinks first are there to be read."""
@@ -200,7 +201,7 @@ class PoolTest(mirror.MirrorTest):
         manifest = self.manifests()[0]
         for name in [*manifest, *manifest['objects'][0], 'partition', 'offset', 'transactionId', 'ts', 'payload',
                      'firstOffset', 'lastOffset']:
-            self.assertRegex(page, rf'\b{name}\b')
+            self.assertTrue(re.search(rf'\b{name}\b', page), name)
         example = re.search(r'\{"sink".*?"committedAt":"[^"]*"\}', page)[0]
         self.assertEqual(list(json.loads(example)), list(manifest))
 
