@@ -228,7 +228,7 @@ static int read_all(const struct settings_source *source, enum setting_need need
     if (need == SETTING_NEED_CONTROL) {
         return code;
     }
-    if (code == 0) {
+    if (code == 0 && need != SETTING_NEED_NOTHING) {
         code = check_required(settings, need, error);
     }
     if (code == 0) {

@@ -83,6 +83,9 @@ int settings_load_bucket(const char *file, bool keys, struct settings *settings,
 /* For who only asks a running pool: sink and control are read, and nothing else is looked at. */
 int settings_load_control(const char *file, struct settings *settings, struct error *error);
 
+/* For connectors, which bring their own broker and bucket: what is set is checked, and nothing has to be. */
+int settings_load_connect(const char *file, struct settings *settings, struct error *error);
+
 /* Tells of each variable of the environment that begins with QUEEN_S3_ and that nobody knows: its name (gone after the
  * call), and the setting that was meant, NULL where none is near. A service of a Kubernetes cluster that is called
  * queen-s3 makes such variables: of those it doesn't tell. */

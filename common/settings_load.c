@@ -63,6 +63,11 @@ int settings_load(const char *file, struct settings *settings, struct error *err
     return load(file, SETTING_NEED_ALL, settings, error);
 }
 
+int settings_load_connect(const char *file, struct settings *settings, struct error *error)
+{
+    return load(file, SETTING_NEED_NOTHING, settings, error);
+}
+
 int settings_load_bucket(const char *file, bool keys, struct settings *settings, struct error *error)
 {
     return load(file, keys ? SETTING_NEED_BUCKET : SETTING_NEED_PLACE, settings, error);

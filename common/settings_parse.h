@@ -51,9 +51,15 @@ struct settings_source {
     settings_blame *blame;
     void *argument;
 };
-/* What has to be set: all that the sink needs, what reads the bucket, or what only names it; or nothing,
+/* What has to be set: all that the sink needs, what reads the bucket, or what only names it; nothing; or nothing,
  * and no more is read than what names the control socket. */
-enum setting_need { SETTING_NEED_ALL, SETTING_NEED_BUCKET, SETTING_NEED_PLACE, SETTING_NEED_CONTROL };
+enum setting_need {
+    SETTING_NEED_ALL,
+    SETTING_NEED_BUCKET,
+    SETTING_NEED_PLACE,
+    SETTING_NEED_NOTHING,
+    SETTING_NEED_CONTROL
+};
 /* As settings_load(), settings_load_bucket() and settings_load_control(). */
 int settings_read_from(const struct settings_source *source, enum setting_need need, struct settings *settings,
                        struct error *error);

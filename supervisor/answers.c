@@ -56,6 +56,7 @@ static char *write_metrics(const struct answers *answers)
     struct exposition_worker *workers = memory_new(answers->workers->count + 1, sizeof *workers);
     struct exposition exposition = {
         .collect = answers->collect,
+        .connectors = answers->workers->connectors,
         .workers = workers,
         .worker_count = answers->workers->count,
         .version = QUEEN_S3_VERSION,
@@ -87,7 +88,8 @@ bool answers_path(void *argument, const char *path, struct listener_answer *answ
         int64_t limit = health_limit_ms(settings->max_window_ms, settings->lease_ttl_ms);
 
         answer->content_type = "application/json";
-        answer->status = health_answer(answers->collect, limit, clock_mono(), &answer->body);
+        answer->status =
+            health_answer(answers->collect, answers->workers->connectors, limit, clock_mono(), &answer->body);
         return true;
     }
     if (strcmp(path, "/metrics") == 0) {

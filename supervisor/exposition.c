@@ -228,6 +228,32 @@ static void write_workers(FILE *out, const struct exposition *exposition)
     }
 }
 
+static void write_connector(FILE *out, const char *name, const struct collected_connector *connector, uint64_t value)
+{
+    (void)fprintf(out, "%s{connector_key=", name);
+    write_value(out, connector->key);
+    (void)fprintf(out, ",connector_type=\"sink\"} %" PRIu64 "\n", value);
+}
+
+static void write_connectors(FILE *out, const struct connectors *connectors)
+{
+    const char *name = write_head(out, METRIC_CONNECTORS);
+    (void)fprintf(out, "%s %zu\n", name, connectors->count);
+    name = write_head(out, METRIC_CONNECTORS_RUNNING);
+    (void)fprintf(out, "%s %zu\n", name, connectors_running(connectors));
+    for (enum metric metric = METRIC_CONNECTOR_CONSUMED; metric <= METRIC_CONNECTOR_ERRORS; metric++) {
+        name = write_head(out, metric);
+        for (size_t i = 0; i < connectors->worker_count; i++) {
+            struct connector_counts totals = connectors_totals(&connectors->list[i]);
+            write_connector(out, name, &connectors->list[i],
+                            metric == METRIC_CONNECTOR_CONSUMED    ? totals.consumed
+                            : metric == METRIC_CONNECTOR_PROCESSED ? totals.processed
+                            : metric == METRIC_CONNECTOR_FILTERED  ? totals.filtered
+                                                                   : totals.errors);
+        }
+    }
+}
+
 char *exposition_write(const struct exposition *exposition)
 {
     struct worker_totals totals = collect_totals(exposition->collect);
@@ -248,6 +274,9 @@ char *exposition_write(const struct exposition *exposition)
     write_requests(out, exposition, totals.precondition_lost);
     write_checkpoints(out, exposition);
     write_workers(out, exposition);
+    if (exposition->connectors != NULL && exposition->connectors->count > 0) {
+        write_connectors(out, exposition->connectors);
+    }
     const char *name = write_head(out, METRIC_BUILD);
     (void)fprintf(out, "%s{version=\"%s\"} 1\n", name, exposition->version);
     if (fclose(out) != 0) {

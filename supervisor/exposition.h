@@ -5,6 +5,7 @@
 #define SUPERVISOR_EXPOSITION_H
 
 #include "supervisor/collect.h"
+#include "supervisor/connectors.h"
 
 #define EXPOSITION_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
@@ -19,6 +20,7 @@ struct exposition_worker {
 
 struct exposition {
     const struct collect *collect;
+    const struct connectors *connectors;     /* NULL: none */
     const struct exposition_worker *workers; /* by number */
     size_t worker_count;
     const char *version;

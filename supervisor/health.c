@@ -41,14 +41,31 @@ static const struct collected_queue *first_late(const struct collect *collect, i
     return first;
 }
 
-int health_answer(const struct collect *collect, int64_t limit_ms, struct mono_ms now, char **body)
+static void say_connector(cJSON *answer, const struct collected_connector *late, int64_t late_ms)
+{
+    (void)cJSON_AddStringToObject(answer, "connector", late->key);
+    (void)cJSON_AddStringToObject(answer, "partition", late->last.owed);
+    (void)cJSON_AddNumberToObject(answer, "staleMs", (double)late_ms);
+    (void)cJSON_AddNumberToObject(answer, "limitMs", (double)late->limit_ms);
+}
+
+int health_answer(const struct collect *collect, const struct connectors *connectors, int64_t limit_ms,
+                  struct mono_ms now, char **body)
 {
     const struct collected_queue *late = first_late(collect, limit_ms, now);
+    int64_t owed_ms = 0;
+    const struct collected_connector *owing = connectors == NULL ? NULL : connectors_late(connectors, now, &owed_ms);
+    bool good = late == NULL && owing == NULL;
     cJSON *answer = cJSON_CreateObject();
 
-    (void)cJSON_AddBoolToObject(answer, "ok", late == NULL);
-    if (late == NULL) {
+    (void)cJSON_AddBoolToObject(answer, "ok", good);
+    if (good) {
         (void)cJSON_AddNumberToObject(answer, "queues", (double)collect->queue_count);
+        if (connectors != NULL && connectors->count > 0) {
+            (void)cJSON_AddNumberToObject(answer, "connectors", (double)connectors->count);
+        }
+    } else if (late == NULL) {
+        say_connector(answer, owing, owed_ms);
     } else {
         (void)cJSON_AddStringToObject(answer, "queue", late->name);
         (void)cJSON_AddNumberToObject(answer, "staleMs", (double)health_age_ms(late, now));
@@ -56,5 +73,5 @@ int health_answer(const struct collect *collect, int64_t limit_ms, struct mono_m
     }
     *body = cJSON_PrintUnformatted(answer);
     cJSON_Delete(answer);
-    return late == NULL ? 200 : 503;
+    return good ? 200 : 503;
 }

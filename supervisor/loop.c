@@ -49,6 +49,7 @@ struct supervisor {
     const struct settings *settings;
     const struct supervisor_hooks *hooks;
     struct collect collect;
+    struct connectors connectors;
     struct workers workers;
     struct listener *listener;
     struct control *control; /* NULL: none */
@@ -386,7 +387,12 @@ static int run(struct supervisor *supervisor)
         (void)fprintf(stderr, "queen-s3: %s\n", error.message);
         return EXIT_CONFIGURATION;
     }
-    start_probe(supervisor, clock_mono());
+    if (settings->all_queues || settings->queue_count > 0) {
+        start_probe(supervisor, clock_mono());
+    } else { /* connectors alone: each asks its own bucket */
+        supervisor->phase = PHASE_RUNNING;
+        workers_start_new(&supervisor->workers, clock_mono());
+    }
     while (!supervisor->finished) {
         turn(supervisor);
     }
@@ -395,6 +401,12 @@ static int run(struct supervisor *supervisor)
 
 int supervisor_run(const struct settings *settings, const struct supervisor_hooks *hooks)
 {
+    return supervisor_run_connectors(settings, NULL, hooks);
+}
+
+int supervisor_run_connectors(const struct settings *settings, const struct worker_connectors *connectors,
+                              const struct supervisor_hooks *hooks)
+{
     size_t limit = (size_t)settings->workers;
     struct supervisor supervisor = {.settings = settings, .hooks = hooks, .signals = -1};
     int exit_code;
@@ -402,8 +414,11 @@ int supervisor_run(const struct settings *settings, const struct supervisor_hook
     if (!settings->all_queues && settings->queue_count < limit) {
         limit = settings->queue_count;
     }
+    connectors_init(&supervisor.connectors, connectors, settings->lease_ttl_ms);
+    limit += supervisor.connectors.worker_count;
     collect_init(&supervisor.collect, limit);
     workers_init(&supervisor.workers, settings, limit, hooks->run, &supervisor.collect);
+    workers_add_connectors(&supervisor.workers, connectors, &supervisor.connectors, hooks->run_connector);
     probe_init(&supervisor.probe);
     supervisor.answers = (struct answers){.settings = settings,
                                           .collect = &supervisor.collect,
@@ -417,6 +432,7 @@ int supervisor_run(const struct settings *settings, const struct supervisor_hook
     control_close(supervisor.control);
     workers_free(&supervisor.workers);
     collect_free(&supervisor.collect);
+    connectors_free(&supervisor.connectors);
     free(supervisor.probe.bytes);
     free(supervisor.watched);
     if (supervisor.signals >= 0) {

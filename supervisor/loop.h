@@ -13,6 +13,7 @@ struct supervisor_hooks {
     worker_function *run;
     probe_function *ask;
     probe_clean_function *clean;
+    connector_function *run_connector; /* may be NULL where there are no connectors */
 };
 
 /* Holds SIGTERM and SIGINT back until supervisor_run() takes them, so that a stop in the first moments is one as any
@@ -22,5 +23,9 @@ void supervisor_hold_signals(void);
 /* Returns the exit code of the process (spec 3.2, 4.2); what failed has been said on stderr. To be called once, from a
  * process that has one thread: it takes over signals for good. */
 int supervisor_run(const struct settings *settings, const struct supervisor_hooks *hooks);
+/* With connectors beside the queues that the settings name, or, where they name none, alone: then nothing is probed.
+ * connectors must outlive the call. */
+int supervisor_run_connectors(const struct settings *settings, const struct worker_connectors *connectors,
+                              const struct supervisor_hooks *hooks);
 
 #endif

@@ -174,6 +174,53 @@ const struct metric_row metric_table[METRIC_COUNT] = {
             .meaning = "Most of it is compression. A rate near that of all processors: give it more, or a faster "
                        "QUEEN_S3_COMPRESSION.",
         },
+    [METRIC_CONNECTORS] =
+        {
+            .name = "picomq_connectors_sinks_total",
+            .type = "gauge",
+            .help = "Sink connectors that were found, broken ones too.",
+            .meaning = "Those that are not enabled do not count.",
+        },
+    [METRIC_CONNECTORS_RUNNING] =
+        {
+            .name = "picomq_connectors_sinks_running",
+            .type = "gauge",
+            .help = "Sink connectors whose worker runs.",
+            .meaning = "Alert where it stays below picomq_connectors_sinks_total: a definition is broken, or a "
+                       "connector refused to go on, and the log says which and why.",
+        },
+    [METRIC_CONNECTOR_CONSUMED] =
+        {
+            .name = "picomq_connector_messages_consumed_total",
+            .type = "counter",
+            .labels = {"connector_key", "connector_type"},
+            .help = "Records that came from the log.",
+            .meaning = "A record that is read again after a restart or a rebalance counts again.",
+        },
+    [METRIC_CONNECTOR_PROCESSED] =
+        {
+            .name = "picomq_connector_messages_processed_total",
+            .type = "counter",
+            .labels = {"connector_key", "connector_type"},
+            .help = "Records in files that went up.",
+            .meaning = "It runs behind what was consumed by what the open files hold.",
+        },
+    [METRIC_CONNECTOR_FILTERED] =
+        {
+            .name = "picomq_connector_messages_filtered_total",
+            .type = "counter",
+            .labels = {"connector_key", "connector_type"},
+            .help = "Records passed over because on_undecodable is skip.",
+            .meaning = "Each is in the log with its offset, of a burst the first.",
+        },
+    [METRIC_CONNECTOR_ERRORS] =
+        {
+            .name = "picomq_connector_errors_total",
+            .type = "counter",
+            .labels = {"connector_key", "connector_type"},
+            .help = "Uploads and commits that failed, and were done again.",
+            .meaning = "Nothing is lost by them. A steady rate is a bucket or a broker that does not answer.",
+        },
     [METRIC_BUILD] =
         {
             .name = "queen_s3_build_info",

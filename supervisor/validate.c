@@ -9,17 +9,6 @@
 /* Below it the broker's largest answer doesn't fit (spec 3.1). */
 #define ROOMY_MEMORY_BYTES ((int64_t)256 << 20)
 
-/* What the specification has and this version hasn't yet is refused, never half done. */
-static int check_supported(const struct settings *settings, struct error *error)
-{
-    if (settings->connectors != NULL) {
-        return error_set(error, QS_ERROR_INPUT,
-                         "QUEEN_S3_CONNECTORS=%s: not supported by this version, expected to be unset",
-                         settings->connectors);
-    }
-    return 0;
-}
-
 static int check_memory(const struct settings *settings, struct error *error)
 {
     size_t workers = (size_t)settings->workers;
@@ -32,9 +21,7 @@ static int check_memory(const struct settings *settings, struct error *error)
 
 int validate_settings(const struct settings *settings, struct error *error)
 {
-    int code = check_supported(settings, error);
-
-    return code != 0 ? code : check_memory(settings, error);
+    return check_memory(settings, error);
 }
 
 struct telling {

@@ -35,6 +35,30 @@ void workers_init(struct workers *workers, const struct settings *settings, size
     workers->list = memory_new(limit + 1, sizeof *workers->list);
 }
 
+void workers_add_connectors(struct workers *workers, const struct worker_connectors *loaded,
+                            struct connectors *connectors, connector_function *run)
+{
+    workers->loaded = loaded;
+    workers->connectors = connectors;
+    workers->run_connector = run;
+    for (; workers->count < connectors->worker_count; workers->count++) {
+        struct worker *worker = &workers->list[workers->count];
+
+        pool_worker_init(&worker->life, workers->settings->lease_ttl_ms);
+        worker->descriptor = -1;
+    }
+}
+
+static size_t connector_count(const struct workers *workers)
+{
+    return workers->connectors == NULL ? 0 : workers->connectors->worker_count;
+}
+
+static bool is_connector(const struct workers *workers, const struct worker *worker)
+{
+    return number_of(workers, worker) < connector_count(workers);
+}
+
 static void close_socket(struct worker *worker)
 {
     if (worker->descriptor >= 0) {
@@ -75,6 +99,11 @@ static void make_title(const struct workers *workers, size_t number, char title[
     size_t size = (size_t)snprintf(title, TITLE_SIZE, "queen-s3: worker %zu [", number);
     const char *separator = "";
 
+    if (number < connector_count(workers)) {
+        (void)snprintf(title, TITLE_SIZE, "queen-s3: connector %s", workers->connectors->list[number].key);
+        return;
+    }
+
     for (size_t i = 0; i < workers->collect->queue_count && size < TITLE_SIZE; i++) {
         const struct collected_queue *queue = &workers->collect->queues[i];
 
@@ -92,6 +121,19 @@ struct errand {
     struct worker_start start;
     worker_function *run;
 };
+
+struct connector_errand {
+    struct worker_connector_start start;
+    connector_function *run;
+};
+
+/* In the child. */
+static int run_connector_errand(void *argument)
+{
+    const struct connector_errand *errand = argument;
+
+    return errand->run(&errand->start);
+}
 
 /* In the child. */
 static int run_errand(void *argument)
@@ -116,10 +158,31 @@ static struct worker_queue *list_queues(const struct workers *workers, size_t nu
     return list;
 }
 
+/* A connector counts as one queue. */
 static uint64_t share_of(const struct workers *workers, const struct worker *worker)
 {
-    return shard_budget((uint64_t)workers->settings->memory_bytes, workers->count, worker->queue_count,
-                        workers->collect->queue_count);
+    return shard_budget((uint64_t)workers->settings->memory_bytes, workers->count,
+                        is_connector(workers, worker) ? 1 : worker->queue_count,
+                        workers->collect->queue_count + connector_count(workers));
+}
+
+/* As fork_worker(). */
+static pid_t fork_connector(struct workers *workers, struct worker *worker, int their_end, struct error *error)
+{
+    size_t number = number_of(workers, worker);
+    char title[TITLE_SIZE];
+    struct child_options options = {.own_group = true, .keep = their_end, .title = title};
+    struct connector_errand errand = {.run = workers->run_connector};
+
+    worker->share = share_of(workers, worker);
+    errand.start = (struct worker_connector_start){.settings = workers->settings,
+                                                   .connectors = workers->loaded,
+                                                   .number = number,
+                                                   .report_descriptor = their_end,
+                                                   .budget_bytes = worker->share};
+    make_title(workers, number, title);
+    connectors_began(workers->connectors, number);
+    return child_fork(&options, run_connector_errand, &errand, error);
 }
 
 /* Forks with the socket pair given; the pid or a negative enum qs_error. */
@@ -164,7 +227,8 @@ static int start_process(struct workers *workers, struct worker *worker, struct 
     make_incarnation(worker->incarnation);
     worker->reported = false;
     worker->drained = false;
-    pid = fork_worker(workers, worker, ends[1], error);
+    pid = is_connector(workers, worker) ? fork_connector(workers, worker, ends[1], error)
+                                        : fork_worker(workers, worker, ends[1], error);
     (void)close(ends[1]);
     if (pid < 0) {
         (void)close(ends[0]);
@@ -198,8 +262,10 @@ static void take(struct workers *workers, struct worker *worker, enum pool_event
         log_line(LOG_WARN, NULL, "worker %zu: killed%s", number, event == POOL_HANG ? ", it hangs" : "");
         child_signal_group(worker->pid, SIGKILL);
     }
+    /* A connector stops nothing but itself, unless there is nothing else. */
     if ((actions & POOL_GIVE_UP) != 0) {
-        workers->refused = true;
+        workers->refused = !is_connector(workers, worker) ||
+                           (workers->limit == connector_count(workers) && connectors_all_refused(workers->connectors));
     }
     if ((actions & POOL_FORK) != 0 && start_process(workers, worker, &error) != 0) {
         (void)pool_take(&worker->life, POOL_EXIT, now);
@@ -236,6 +302,9 @@ bool workers_reaped(struct workers *workers, pid_t pid, int wait_status, const s
         workers_read(workers, i, now);
         close_socket(worker);
         collect_fold(workers->collect, i);
+        if (is_connector(workers, worker)) {
+            connectors_ended(workers->connectors, i, refused);
+        }
         worker->pid = 0;
         proc_add_usage(usage, worker->cpu_seen, &worker->cpu_past);
         worker->cpu_seen = 0;
@@ -309,6 +378,8 @@ static void take_report(struct workers *workers, size_t number, const struct rep
         collect_queue(workers->collect, number, body, now);
     } else if (header->kind == REPORT_WORKER) {
         collect_worker(workers->collect, number, body);
+    } else if (header->kind == REPORT_CONNECTOR && number < connector_count(workers)) {
+        connectors_take(workers->connectors, number, body);
     }
     workers->list[number].reported = true;
     take(workers, &workers->list[number], POOL_REPORT, now);
@@ -365,15 +436,16 @@ static void tell(struct workers *workers, struct worker *worker, enum report_kin
 
 void workers_assign(struct workers *workers, const char *name, bool from_log_start, struct mono_ms now)
 {
+    size_t first = connector_count(workers);
     size_t *counts = memory_new(workers->limit + 1, sizeof *counts);
     struct report_assign assign = {.from_log_start = from_log_start, .name_size = (uint32_t)strlen(name)};
     struct worker *worker;
     size_t place;
 
-    for (size_t i = 0; i < workers->count; i++) {
-        counts[i] = workers->list[i].queue_count;
+    for (size_t i = first; i < workers->count; i++) {
+        counts[i - first] = workers->list[i].queue_count;
     }
-    place = shard_place(counts, workers->count, workers->limit);
+    place = first + shard_place(counts, workers->count - first, workers->limit - first);
     free(counts);
     worker = &workers->list[place];
     if (place == workers->count) {

@@ -14,12 +14,15 @@
 #include "common/report.h"
 #include "common/settings.h"
 #include "supervisor/collect.h"
+#include "supervisor/connectors.h"
 #include "supervisor/exposition.h"
 #include "supervisor/pool.h"
 #include "worker/worker.h"
 
 /* worker_run() of worker/worker.h. */
 typedef int worker_function(const struct worker_start *start);
+/* worker_run_connector() of worker/connector/connector.h. */
+typedef int connector_function(const struct worker_connector_start *start);
 
 struct worker {
     struct pool_worker life;
@@ -48,11 +51,17 @@ struct workers {
     const struct settings *settings;
     worker_function *run;
     struct collect *collect;
+    const struct worker_connectors *loaded; /* NULL: no connectors */
+    struct connectors *connectors;          /* whose workers come first in the list */
+    connector_function *run_connector;
     bool refused; /* a worker ended with exit code 2: the pool is to end with it */
 };
 
 void workers_init(struct workers *workers, const struct settings *settings, size_t limit, worker_function *run,
                   struct collect *collect);
+/* Before any queue comes: a worker for each connector, to be started by workers_start_new(). The limit counts them. */
+void workers_add_connectors(struct workers *workers, const struct worker_connectors *loaded,
+                            struct connectors *connectors, connector_function *run);
 /* Closes and frees; every process must be gone. */
 void workers_free(struct workers *workers);
 

@@ -14,6 +14,7 @@ extern const struct command command_windows;
 extern const struct command command_cat;
 extern const struct command command_verify;
 extern const struct command command_ddl;
+extern const struct command command_connect;
 extern const struct command command_policy;
 
 #endif

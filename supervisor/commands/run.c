@@ -12,6 +12,7 @@
 #include "common/settings.h"
 #include "supervisor/commands/arguments.h"
 #include "supervisor/commands/commands.h"
+#include "supervisor/commands/connectors_run.h"
 #include "supervisor/environment.h"
 #include "supervisor/loop.h"
 #include "supervisor/validate.h"
@@ -51,7 +52,7 @@ static char *keep_path(const char *file)
 /* file: NULL, or where settings are read from beside the environment. */
 static int run_sink(const char *file)
 {
-    static const struct supervisor_hooks hooks = {worker_run, worker_probe, file_store_clean};
+    static const struct supervisor_hooks hooks = {worker_run, worker_probe, file_store_clean, worker_run_connector};
     struct settings settings;
     struct error error;
     int exit_code = COMMAND_CONFIGURATION;
@@ -66,7 +67,9 @@ static int run_sink(const char *file)
         (void)fprintf(stderr, "queen-s3: %s\n", error.message);
     } else {
         say_boot(&settings);
-        exit_code = supervisor_run(&settings, &hooks);
+        exit_code = settings.connectors == NULL
+                        ? supervisor_run(&settings, &hooks)
+                        : connectors_run(&settings, (const char *const *)&settings.connectors, 1, &hooks);
     }
     settings_free(&settings);
     return exit_code;

@@ -17,6 +17,7 @@
 #define QUEUES  5
 
 static struct collect collect;
+static struct connectors connectors;
 static struct exposition_worker described[WORKERS];
 
 static void begin(void)
@@ -34,6 +35,7 @@ static char *write_text(void)
 {
     struct exposition exposition = {
         .collect = &collect,
+        .connectors = &connectors,
         .workers = described,
         .worker_count = WORKERS,
         .version = "1.5.0",

@@ -9,6 +9,7 @@
 #define LIMIT 900000
 
 static struct collect collect;
+static struct connectors connectors;
 
 static void begin(void)
 {
@@ -24,7 +25,7 @@ static void expect(int64_t now, int status, const char *body)
 {
     char *got = NULL;
 
-    ck_assert_int_eq(health_answer(&collect, LIMIT, (struct mono_ms){now}, &got), status);
+    ck_assert_int_eq(health_answer(&collect, &connectors, LIMIT, (struct mono_ms){now}, &got), status);
     ck_assert_str_eq(got, body);
     free(got);
 }

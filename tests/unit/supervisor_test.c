@@ -265,7 +265,7 @@ static struct started wait_for_worker_and(const char *wanted)
 
 static void start_supervisor(void)
 {
-    static const struct supervisor_hooks hooks = {fake_run, fake_ask, fake_clean};
+    static const struct supervisor_hooks hooks = {fake_run, fake_ask, fake_clean, NULL};
 
     supervisor = fork();
     if (supervisor == 0) {

@@ -35,26 +35,12 @@ START_TEST(wants_memory_for_each_worker)
 }
 END_TEST
 
-START_TEST(refuses_what_is_not_there_yet)
-{
-    struct environment environment = least;
-    struct error error;
-
-    set(&environment, "QUEEN_S3_CONNECTORS", "/etc/queen-s3/connectors");
-    struct settings settings = must_read(&environment);
-    ck_assert_int_eq(validate_settings(&settings, &error), QS_ERROR_INPUT);
-    ck_assert_msg(strncmp(error.message, "QUEEN_S3_CONNECTORS=", 20) == 0, "%s", error.message);
-    settings_free(&settings);
-}
-END_TEST
-
 int main(void)
 {
     Suite *all = suite_create("validate");
     TCase *cases = tcase_create("validate");
     tcase_add_test(cases, takes_the_least);
     tcase_add_test(cases, wants_memory_for_each_worker);
-    tcase_add_test(cases, refuses_what_is_not_there_yet);
     suite_add_tcase(all, cases);
     SRunner *runner = srunner_create(all);
     srunner_run_all(runner, CK_NORMAL);
