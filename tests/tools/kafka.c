@@ -2,7 +2,8 @@
  * What the connector's tests need of a Kafka client, and a broker in memory (librdkafka's own) for those that need no
  * real one:
  *
- *     kafka mock BROKERS                          prints its bootstrap servers; on stdin: `down N`, `up N`; ends with it
+ *     kafka mock BROKERS                          prints its bootstrap servers; on stdin: `down N`, `up N`,
+ *                                                 `create TOPIC PARTITIONS`; ends with it
  *     kafka create SERVERS TOPIC PARTITIONS [NAME=VALUE...]
  *     kafka remove SERVERS TOPIC
  *     kafka trim SERVERS TOPIC PARTITION OFFSET   deletes the records before it
@@ -66,9 +67,10 @@ static rd_kafka_t *connect_to(rd_kafka_type_t type, const char *servers, const c
 
 static int mock(char **arguments)
 {
-    char line[64];
+    char line[320];
     char verb[16];
-    int broker;
+    char topic[256];
+    int number;
     rd_kafka_t *client = connect_to(RD_KAFKA_PRODUCER, "", NULL);
     rd_kafka_mock_cluster_t *cluster = rd_kafka_mock_cluster_new(client, atoi(arguments[0]));
 
@@ -78,12 +80,14 @@ static int mock(char **arguments)
     (void)puts(rd_kafka_mock_cluster_bootstraps(cluster));
     (void)fflush(stdout);
     while (fgets(line, sizeof line, stdin) != NULL) {
-        if (sscanf(line, "%15s %d", verb, &broker) == 2) {
-            must(verb, strcmp(verb, "down") == 0 ? rd_kafka_mock_broker_set_down(cluster, broker)
-                                                 : rd_kafka_mock_broker_set_up(cluster, broker));
-            (void)puts("done");
-            (void)fflush(stdout);
+        if (sscanf(line, "%15s %255s %d", verb, topic, &number) == 3) {
+            must(verb, rd_kafka_mock_topic_create(cluster, topic, number, 1));
+        } else if (sscanf(line, "%15s %d", verb, &number) == 2) {
+            must(verb, strcmp(verb, "down") == 0 ? rd_kafka_mock_broker_set_down(cluster, number)
+                                                 : rd_kafka_mock_broker_set_up(cluster, number));
         }
+        (void)puts("done");
+        (void)fflush(stdout);
     }
     rd_kafka_mock_cluster_destroy(cluster);
     rd_kafka_destroy(client);

@@ -1,0 +1,462 @@
+"""`queen-s3 connect`: real processes between a Kafka broker and a lake (spec 5.4). What a reader that only lists the
+bucket sees are ranges of offsets that tile, and in them the log's records, each once: through kills at any moment,
+rebalances, outages of either side and a configuration that changes meanwhile."""
+import base64
+import gzip
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import threading
+import time
+import unittest
+
+import kafka
+import mirror
+from gateway import Gateway
+from processes import BUILD, alive, free_port, tree, until
+from sink import Sink
+
+GROUP = 'picomq-connect-sink-orders'
+NAME = re.compile(r'(\d{5})-(\d{20})-(\d{20})\.(\w+)(\.gz)?$')
+# A dead member is missed after a second or two, and new topics are found at once.
+QUICK = {'topic.metadata.refresh.interval.ms': 200, 'fetch.wait.max.ms': 50, 'heartbeat.interval.ms': 300}
+
+
+class File:
+    def __init__(self, path: pathlib.Path):
+        name = NAME.search(path.name)
+        self.path = path
+        self.partition, self.start, self.last = int(name[1]), int(name[2]), int(name[3])
+
+    def text(self) -> str:
+        data = self.path.read_bytes()
+        return (gzip.decompress(data) if self.path.suffix == '.gz' else data).decode()
+
+    def records(self) -> list[dict]:
+        return [json.loads(line) for line in self.text().splitlines()]
+
+
+class ConnectTest(unittest.TestCase):
+    topic = 'orders.eu'
+
+    def setUp(self):
+        BUILD.mkdir(exist_ok=True)
+        temporary = mirror.tempfile.TemporaryDirectory(dir=BUILD, prefix=f'{type(self).__name__}-',
+                                                       ignore_cleanup_errors=True)
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name).resolve()
+        self.lake = self.folder / 'lake'
+        self.sent: dict[tuple[str, int], list[kafka.Record]] = {}
+
+    def mock(self) -> kafka.Mock:
+        broker = kafka.Mock()
+        self.addCleanup(broker.stop)
+        return broker
+
+    def definition(self, name: str = 'orders', extra: str = '', topics: str = '', properties: dict | None = None,
+                   plain: bool = True, **options) -> pathlib.Path:
+        """A definition's file; options are [plugin_config]'s."""
+        options = {'endpoint': f'file://{self.folder}', 'bucket': 'lake', 'region': 'r', 'path_template': '{topic}',
+                   'file_rotation': 'messages', 'max_messages_per_file': 10, **options}
+        listed = {**QUICK, **(properties or {})}
+        path = self.folder / f'{name}.toml'
+        path.write_text('\n'.join([
+            'type = "sink"', f'key = "{name}"', 'enabled = true', 'version = 0', 'name = "test"', 'path = "x"', extra,
+            '[[topics]]', "pattern = 'orders\\..*'" if plain else '', 'schema = "json"', topics, '[topics.properties]',
+            *(f'"{key}" = {json.dumps(value)}' for key, value in listed.items()),
+            '[plugin_config]', *(f'{key} = {json.dumps(value)}' for key, value in options.items()), '']))
+        return path
+
+    def connect(self, broker: kafka.Client, *files: pathlib.Path, name: str = 'connect', **environment) -> Sink:
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        sink = Sink(folder, {'PICOMQ_CONNECTORS_KAFKA__BOOTSTRAP_SERVERS': broker.servers, **environment}, 'connect',
+                    *files)
+        self.addCleanup(sink.program.kill)
+        return sink
+
+    def send(self, broker: kafka.Client, count: int, partitions: int = 2, topic: str = '', size: int = 0) -> None:
+        topic = topic or self.topic
+        records = []
+        for i in range(count):
+            partition = i % partitions
+            sent = self.sent.setdefault((topic, partition), [])
+            body = {'n': len(sent), 'partition': partition, 'fill': 'x' * random.randrange(size + 1)}
+            sent.append(kafka.Record(topic, partition, json.dumps(body).encode(), str(len(sent)).encode()))
+            records.append(sent[-1])
+        broker.produce(records)
+
+    def files(self, topic: str = '', partition: int = 0, lake: pathlib.Path | None = None) -> list[File]:
+        found = [File(path) for path in ((lake or self.lake) / (topic or self.topic)).rglob('*') if path.is_file()]
+        return sorted((f for f in found if f.partition == partition), key=lambda f: f.start)
+
+    def covered(self, topic: str, partition: int, lake: pathlib.Path | None = None) -> int:
+        files = self.files(topic, partition, lake)
+        return files[-1].last + 1 if files else 0
+
+    def hold(self, lake: pathlib.Path | None = None, holes: bool = False) -> None:
+        """Ranges tile from 0 on, and have what was sent: each record once, in order, as it was."""
+        for (topic, partition), sent in self.sent.items():
+            following, values = 0, []
+            for file in self.files(topic, partition, lake):
+                self.assertEqual(file.start, following, f'{file.path} does not begin where the one before ends')
+                following = file.last + 1
+                for record in file.records():
+                    self.assertTrue(file.start <= record['offset'] <= file.last)
+                    self.assertEqual((record['topic'], record['partition']), (topic, partition))
+                    values.append(record)
+            offsets = [record['offset'] for record in values]
+            self.assertEqual(offsets, sorted(set(offsets)))
+            if not holes:
+                self.assertEqual(offsets, list(range(following)))
+            self.assertEqual([v['payload'] for v in values], [json.loads(r.value) for r in sent[:len(values)]])
+            self.assertEqual([base64.b64decode(v['key']) for v in values], [r.key for r in sent[:len(values)]])
+
+    def wait_landed(self, sink: Sink, least: int, lake: pathlib.Path | None = None) -> None:
+        """All partitions are covered that far."""
+        sink.program.wait_for(
+            lambda: all(self.covered(topic, partition, lake) >= least for topic, partition in self.sent),
+            f'{least} offsets of each partition in the lake')
+
+
+class MockTest(ConnectTest):
+    """Against a broker in memory."""
+
+    def test_records_land(self):
+        """Keys, headers, tombstones, a topic that is created later; the endpoint; the group's offset; a clean stop."""
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        broker.produce([kafka.Record('orders.eu', 0, b'{"a" : 1.50}', b'k', 1788516000123, (('h', b'v'), ('b', b'\xff'))),
+                        kafka.Record('orders.eu', 0, None, b''),
+                        kafka.Record('orders.eu', 0, b'not json'),
+                        kafka.Record('orders.eu', 0, b'[\n1]', None)])
+        sink = self.connect(broker, self.definition(include_headers=True, max_messages_per_file=4, compression='gzip'))
+        until(lambda: self.files(), 'file')
+        only, = self.files()
+        self.assertEqual(only.path.relative_to(self.lake).as_posix(),
+                         'orders.eu/00000-00000000000000000000-00000000000000000003.jsonl.gz')
+        self.assertEqual(only.text().splitlines(), [
+            '{"offset":0,"timestamp":"2026-09-04T10:00:00.123Z","topic":"orders.eu","partition":0,"key":"aw==",'
+            '"headers":{"b":"/w==","h":"v"},"payload":{"a" : 1.50}}',
+            '{"offset":1,"timestamp":"2026-09-04T10:00:00.000Z","topic":"orders.eu","partition":0,"key":"",'
+            '"payload":null}',
+            '{"offset":2,"timestamp":"2026-09-04T10:00:00.000Z","topic":"orders.eu","partition":0,'
+            '"payload":"bm90IGpzb24="}',
+            '{"offset":3,"timestamp":"2026-09-04T10:00:00.000Z","topic":"orders.eu","partition":0,"payload":[ 1]}'])
+        broker.create('orders.us', 4)
+        broker.produce([kafka.Record('orders.us', 1, b'{}')] * 4)
+        until(lambda: self.files('orders.us', 1), 'file of the later topic')
+        until(lambda: broker.committed(GROUP, 'orders.us', 1) == (4, ''), 'commit')
+        self.assertEqual(broker.committed(GROUP, 'orders.eu', 0), (4, ''))
+        labels = {'connector_key': 'orders', 'connector_type': 'sink'}
+        sink.wait_metric('picomq_connector_messages_processed_total', 8, **labels)
+        self.assertEqual(sink.metric('picomq_connector_messages_consumed_total', **labels), 8)
+        self.assertEqual(sink.metric('picomq_connectors_sinks_running'), 1)
+        self.assertEqual(sink.health(), (200, {'ok': True, 'queues': 0, 'connectors': 1}))
+        self.assertEqual(sink.program.terminate(), 0)
+
+    def test_undecodable(self):
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        good, bad = kafka.Record('orders.eu', 0, b'{}'), kafka.Record('orders.eu', 0, b'{')
+        broker.produce([good, bad, good])
+        sink = self.connect(broker, self.definition(extra='on_undecodable = "skip"', max_messages_per_file=2))
+        until(lambda: self.files(), 'file')
+        only, = self.files()
+        self.assertEqual((only.start, only.last), (0, 2))
+        self.assertEqual([r['offset'] for r in only.records()], [0, 2])
+        sink.wait_metric('picomq_connector_messages_filtered_total', 1)
+        self.assertIn('offset 1 is no json: skipped', sink.text())
+        self.assertEqual(sink.program.terminate(), 0)
+        broker.produce([bad])
+        sink = self.connect(broker, self.definition(extra='on_undecodable = "stop"'), name='stop')
+        self.assertEqual(sink.program.wait(), 2)
+        self.assertIn('orders.eu/0: offset 3 is no json, and on_undecodable is stop', sink.text())
+
+    def test_age(self):
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        self.send(broker, 6)
+        sink = self.connect(broker, self.definition(max_messages_per_file=1000, max_file_age='500ms'))
+        self.wait_landed(sink, 3)
+        self.hold()
+        self.assertEqual(sink.program.terminate(), 0)
+
+    def test_a_noted_file_is_rebuilt_whatever_is_configured(self):
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        self.send(broker, 30, 1)
+        note = {'queen-s3': 1, 'next': 7, 'key': 'else/where.json', 'schema': 'raw', 'on_undecodable': 'base64',
+                'output_format': 'json_array', 'compression': 'none', 'include_metadata': False,
+                'include_headers': False}
+        broker.commit(GROUP, 'orders.eu', 0, 2, json.dumps(note))
+        sink = self.connect(broker, self.definition(max_messages_per_file=3))
+        sink.program.wait_for(lambda: len(self.files()) == 7, 'seven files')
+        self.assertEqual(json.loads((self.lake / 'else/where.json').read_text()),
+                         [{'payload': json.loads(r.value)} for r in self.sent['orders.eu', 0][2:7]])
+        self.assertEqual([(f.start, f.last) for f in self.files()], [(i, i + 2) for i in range(7, 28, 3)])
+        self.assertEqual(sink.program.terminate(), 0)
+
+    def test_a_note_of_another_version_is_not_guessed_at(self):
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        self.send(broker, 3, 1)
+        broker.commit(GROUP, 'orders.eu', 0, 1, '{"queen-s3":2,"next":3}')
+        sink = self.connect(broker, self.definition())
+        self.assertEqual(sink.program.wait(), 2)
+        self.assertIn('the note at offset 1 is of another version', sink.text())
+        self.assertEqual(self.files(), [])
+
+    def test_broker_away(self):
+        """It is lag, at the start and later."""
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        self.send(broker, 20)
+        broker.set(False)
+        sink = self.connect(broker, self.definition(properties={'reconnect.backoff.max.ms': 200}))
+        sink.wait_line('kafka')
+        self.assertEqual(sink.health()[0], 200)
+        broker.set(True)
+        self.wait_landed(sink, 10)
+        broker.set(False)
+        broker.set(True)
+        self.send(broker, 20)
+        self.wait_landed(sink, 20)
+        self.hold()
+        self.assertEqual(sink.program.terminate(), 0)
+        self.assertNotIn('started again', sink.text())
+
+    def test_broken_definitions(self):
+        """Each stops itself alone."""
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        self.send(broker, 20)
+        broken = self.folder / 'broken.toml'
+        broken.write_text('key = "broken"\n')
+        refused = self.definition('refused', properties={'nonsense': 1})
+        sink = self.connect(broker, broken, self.definition(), refused)
+        sink.wait_line('refused: the connector stays down: property nonsense')
+        self.wait_landed(sink, 10)
+        self.assertIn('broken: the connector stays down', sink.text())
+        sink.program.wait_for(lambda: sink.metric('picomq_connectors_sinks_running') == 1, 'one that runs')
+        self.assertEqual(sink.metric('picomq_connectors_sinks_total'), 3)
+        self.assertEqual(sink.metric('queen_s3_worker_up'), 1)
+        self.assertEqual(sink.program.terminate(), 0)
+
+    def test_exit_codes(self):
+        """Those that the manual lists."""
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        taken = free_port()
+        first = self.connect(broker, self.definition(), QUEEN_S3_LISTEN=f'127.0.0.1:{taken}')
+        first.wait_health()
+        self.assertEqual(self.connect(broker, self.definition(), name='taken',
+                                      QUEEN_S3_LISTEN=f'127.0.0.1:{taken}').program.wait(), 1)
+        self.assertEqual(self.connect(broker, self.folder / 'absent.toml', name='absent').program.wait(), 2)
+        self.assertEqual(self.connect(broker, self.definition(), name='variable',
+                                      PICOMQ_CONNECTORS_KAFKA__BOOTSTRAP_SERVER='x').program.wait(), 2)
+        self.assertEqual(first.program.terminate(), 0)
+
+    def test_bucket_away(self):
+        """An upload is tried for ever, and the partition waits meanwhile; the cut is as it was begun with."""
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        self.send(broker, 40)
+        with Gateway(self.folder / 's3') as s3:
+            lake = s3.make_bucket('lake')
+            s3.stop()
+            options = {'endpoint': s3.endpoint, 'region': s3.region, 'access_key_id': s3.access_key,
+                       'secret_access_key': s3.secret_key}
+            sink = self.connect(broker, self.definition(**options))
+            sink.wait_line('attempt 2 failed')
+            sink.program.kill()
+            self.assertIn('"next":10', broker.committed(GROUP, 'orders.eu', 0)[1])
+            sink = self.connect(broker, self.definition(**{**options, 'max_messages_per_file': 4}), name='again')
+            sink.wait_line('rebuilt, as it was begun with')
+            s3.start()
+            self.wait_landed(sink, 18, lake)
+            self.hold(lake)
+            self.assertEqual([(f.start, f.last) for f in self.files(lake=lake)][:3], [(0, 9), (10, 13), (14, 17)])
+            self.assertEqual(sink.program.terminate(), 0)
+
+    def test_beside_queues(self):
+        """QUEEN_S3_CONNECTORS: workers more in the pool."""
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        self.send(broker, 20)
+        queen = mirror.DevBroker(self.folder, '--queue', 'clicks', '--safe-lag-ms', 100)
+        self.addCleanup(queen.stop)
+        queen.push(mirror.records(20, partitions=2))
+        definitions = self.folder / 'connectors'
+        definitions.mkdir()
+        self.definition().rename(definitions / 'orders.toml')
+        (definitions / '.hidden.toml').write_text('broken')
+        sink = Sink(self.folder, {'QUEEN_URL': queen.url, 'QUEEN_S3_QUEUES': 'clicks', **mirror.QUICK,
+                                  **mirror.file_lake(self.folder, 'queues'),
+                                  'QUEEN_S3_CONNECTORS': str(definitions),
+                                  'PICOMQ_CONNECTORS_KAFKA__BOOTSTRAP_SERVERS': broker.servers})
+        self.addCleanup(sink.program.kill)
+        sink.wait_records(20)
+        self.wait_landed(sink, 10)
+        self.hold()
+        self.assertEqual(sink.metric('queen_s3_workers'), 2)
+        self.assertEqual(sink.metric('picomq_connectors_sinks_running'), 1)
+        self.assertEqual(sink.program.terminate(), 0)
+
+
+@unittest.skipIf(isinstance(kafka.jars(), str), kafka.jars())
+class KafkaTest(ConnectTest):
+    """Against Apache Kafka itself."""
+    SESSION = {'session.timeout.ms': 1500}
+
+    @classmethod
+    def setUpClass(cls):
+        BUILD.mkdir(exist_ok=True)
+        temporary = mirror.tempfile.TemporaryDirectory(dir=BUILD, prefix='Kafka-', ignore_cleanup_errors=True)
+        cls.addClassCleanup(temporary.cleanup)
+        cls.broker = kafka.Broker(pathlib.Path(temporary.name).resolve())
+        cls.addClassCleanup(cls.broker.stop)
+
+    def setUp(self):
+        super().setUp()
+        self.topic = f'orders.{self._testMethodName[5:20].replace("_", "-")}'
+
+    def mine(self, **options) -> pathlib.Path:
+        """A definition of this test's own topic and group."""
+        group = f'consumer_group = "{self._testMethodName}"'
+        properties = {**self.SESSION, **options.pop('properties', {})}
+        return self.definition(plain=False, topics=f'topics = ["{self.topic}"]\n{group}', properties=properties,
+                               **options)
+
+    def finish(self, sink: Sink, lake: pathlib.Path | None = None) -> None:
+        """The rest that fills no file comes by its age; then everything is there, once."""
+        for (topic, partition), sent in self.sent.items():
+            sink.program.wait_for(lambda: self.covered(topic, partition, lake) >= len(sent), f'all of {partition}')
+        self.hold(lake)
+        for (topic, partition), sent in self.sent.items():
+            self.assertEqual(self.covered(topic, partition, lake), len(sent))
+
+    def test_kills(self):
+        """kill -9 of the worker at any moment, and of the whole tree."""
+        self.broker.create(self.topic, 2)
+        chance = random.Random(7)
+        file = self.mine(max_messages_per_file=7, max_file_age='1s')
+        sink = self.connect(self.broker, file)
+        for i in range(8):
+            self.send(self.broker, 300)
+            time.sleep(chance.random() * 0.4)
+            if i % 3 == 2:
+                sink.program.kill()
+                sink = self.connect(self.broker, self.mine(max_messages_per_file=5 + i, max_file_age='1s'))
+            else:
+                for worker in tree(sink.pid)[1:]:
+                    os.kill(worker, signal.SIGKILL)
+        self.finish(sink)
+        self.assertEqual(sink.program.terminate(), 0)
+
+    def test_rebalances(self):
+        """A partition moves between two workers ten times under load."""
+        self.broker.create(self.topic, 3)
+        done = threading.Event()
+
+        def load():
+            while not done.is_set():
+                self.send(self.broker, 150, 3)
+        producer = threading.Thread(target=load)
+        producer.start()
+        try:
+            file = self.mine(max_messages_per_file=9, max_file_age='2s')
+            first = self.connect(self.broker, file)
+            for i in range(5):
+                second = self.connect(self.broker, file, name=f'second{i}')
+                second.wait_line('assigned')
+                if i % 2 == 0:
+                    self.assertEqual(second.program.terminate(), 0)
+                else:
+                    second.program.kill()
+        finally:
+            done.set()
+            producer.join()
+        self.finish(first)
+        self.assertGreater(first.text().count('revoked'), 4)
+        self.assertEqual(first.program.terminate(), 0)
+
+    def test_cooperative(self):
+        """The other protocol of rebalancing."""
+        self.broker.create(self.topic, 3)
+        file = self.mine(max_messages_per_file=6, max_file_age='1s',
+                         properties={'partition.assignment.strategy': 'cooperative-sticky'})
+        first = self.connect(self.broker, file)
+        first.wait_line('assigned')
+        self.send(self.broker, 300, 3)
+        second = self.connect(self.broker, file, name='second')
+        second.wait_line('assigned')
+        self.send(self.broker, 300, 3)
+        self.assertEqual(first.program.terminate(), 0)
+        self.send(self.broker, 300, 3)
+        self.finish(second)
+        self.assertEqual(second.program.terminate(), 0)
+
+    def test_trimmed(self):
+        """Retention took what wasn't read: on from the log start, the gap told."""
+        self.broker.create(self.topic, 1)
+        sink = self.connect(self.broker, self.mine())
+        self.send(self.broker, 10, 1)
+        self.wait_landed(sink, 10)
+        self.assertEqual(sink.program.terminate(), 0)
+        self.send(self.broker, 30, 1)
+        self.broker.trim(self.topic, 0, 25)
+        sink = self.connect(self.broker, self.mine(), name='again')
+        sink.program.wait_for(lambda: self.covered(self.topic, 0) == 35, 'the rest')
+        self.assertIn('offsets 10 to 24 were deleted from the log before they were read', sink.text())
+        self.assertEqual([(f.start, f.last) for f in self.files()], [(0, 9), (25, 34)])
+        self.assertEqual(sink.program.terminate(), 0)
+
+    def test_created_again(self):
+        self.broker.create(self.topic, 1)
+        sink = self.connect(self.broker, self.mine(prefix='old'))
+        self.send(self.broker, 20, 1)
+        old = self.lake / 'old'
+        self.wait_landed(sink, 20, old)
+        self.assertEqual(sink.program.terminate(), 0)
+        self.broker.remove(self.topic)
+        self.broker.wait_gone(self.topic)
+        self.broker.create(self.topic, 1)
+        self.sent.clear()
+        self.send(self.broker, 10, 1)
+        sink = self.connect(self.broker, self.mine(), name='again')
+        self.wait_landed(sink, 10)
+        self.assertIn('the topic was created again', sink.text())
+        self.hold()
+        self.assertEqual(sink.program.terminate(), 0)
+
+    def test_gateway(self):
+        """Into a real S3 gateway, with the bucket and the broker going away meanwhile."""
+        self.broker.create(self.topic, 2)
+        with Gateway(self.folder / 's3') as s3:
+            lake = s3.make_bucket('lake')
+            sink = self.connect(self.broker, self.mine(
+                endpoint=s3.endpoint, region=s3.region, access_key_id=s3.access_key, secret_access_key=s3.secret_key,
+                file_rotation='size', max_file_size='20KiB', max_file_age='2s', compression='gzip'))
+            self.send(self.broker, 400, size=400)
+            self.wait_landed(sink, 1, lake)
+            s3.stop()
+            self.send(self.broker, 400, size=400)
+            sink.wait_line('attempt 1 failed')
+            for worker in tree(sink.pid)[1:]:
+                os.kill(worker, signal.SIGKILL)
+            s3.start()
+            self.broker.stop()
+            self.broker.start()
+            self.send(self.broker, 200, size=400)
+            self.finish(sink, lake)
+            pids = tree(sink.pid)
+            self.assertEqual(sink.program.terminate(), 0)
+            self.assertEqual(alive(pids), [])
+
+
+if __name__ == '__main__':
+    unittest.main()
