@@ -14,8 +14,7 @@ int64_t health_limit_ms(int64_t max_window_ms, int64_t lease_ttl_ms);
 int64_t health_age_ms(const struct collected_queue *queue, struct mono_ms now);
 bool health_is_late(const struct collected_queue *queue, int64_t limit_ms, struct mono_ms now);
 
-/* Returns the HTTP status, 200 or 503, and its body (malloc; NULL if out of memory). */
-/* connectors may be NULL: none. */
+/* Returns the HTTP status, 200 or 503, and its body (malloc; NULL if out of memory). connectors may be NULL: none. */
 int health_answer(const struct collect *collect, const struct connectors *connectors, int64_t limit_ms,
                   struct mono_ms now, char **body);
 
