@@ -26,13 +26,15 @@ TOOLS = 'debootstrap', 'systemd-nspawn', 'nsenter', 'apt-get'
 
 
 def mirror_of(codename: str) -> str:
-    """Where apt has the main archive of this release from."""
-    told = subprocess.run(['apt-get', 'indextargets', '--format', '$(CODENAME) $(REPO_URI)', 'Created-By: Packages',
-                           'Component: main'], capture_output=True, text=True, timeout=60).stdout
-    found = re.search(rf'^{codename} (\S+)$', told, re.M)
-    if not found:
-        raise unittest.SkipTest(f'apt names no mirror for {codename}')
-    return found[1]
+    """Where apt has the main archive of this release from. It tells only of what it has lists of."""
+    for update in False, True:
+        if update:
+            subprocess.run(['apt-get', 'update', '-q'], stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
+        told = subprocess.run(['apt-get', 'indextargets', '--format', '$(CODENAME) $(REPO_URI)',
+                               'Created-By: Packages', 'Component: main'], capture_output=True, text=True, timeout=60)
+        if found := re.search(rf'^{codename} (\S+)$', told.stdout, re.M):
+            return found[1]
+    raise unittest.SkipTest(f'apt names no mirror for {codename}')
 
 
 def system(packages: tuple[str, ...]) -> pathlib.Path:

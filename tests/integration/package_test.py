@@ -63,8 +63,11 @@ class PackageTest(mirror.MirrorTest):
             self.install()
             self.configure()
             self.start()
+            self.reload()
             self.lose_a_worker()
+            self.hang()
             self.update()
+            self.move_to_disk()
             self.stop()
             self.purge(before)
 
@@ -84,8 +87,7 @@ class PackageTest(mirror.MirrorTest):
         modes = self.machine.run('stat', '-c', '%a %U %n', '/etc/queen-s3/queen-s3.conf', '/etc/queen-s3/credentials')
         self.assertEqual(modes, '644 root /etc/queen-s3/queen-s3.conf\n700 root /etc/queen-s3/credentials\n')
         # Not configured yet: one try, one line, and no other try.
-        self.machine.call('systemctl', 'start', 'queen-s3')
-        until(lambda: self.machine.service('queen-s3', 'ActiveState') == ['failed'], 'end of the service')
+        self.assertNotEqual(self.machine.call('systemctl', 'start', 'queen-s3').returncode, 0)
         self.assertEqual(self.machine.service('queen-s3', 'ActiveState', 'ExecMainStatus', 'NRestarts'),
                          ['failed', '2', '0'])
         self.assertIn('QUEEN_S3_', self.machine.journal('queen-s3'))
@@ -136,15 +138,19 @@ class PackageTest(mirror.MirrorTest):
         return pid
 
     def start(self) -> None:
+        """An operator's look at it first; then systemctl comes back when the pool has told that it is ready."""
+        self.machine.run('queen-s3', 'check', '-f', '/etc/queen-s3/queen-s3.conf')
         verified = self.machine.run('systemd-analyze', 'verify', '--man=no', 'queen-s3.service')
         self.assertNotIn('queen-s3', verified)
         started = self.machine.call('systemctl', 'start', 'queen-s3')
         self.assertEqual(started.returncode, 0, self.machine.journal('queen-s3'))
         self.assertEqual(self.machine.service('queen-s3', 'ActiveState', 'SubState', 'Type'),
-                         ['active', 'running', 'exec'], self.machine.journal('queen-s3'))
+                         ['active', 'running', 'notify'], self.machine.journal('queen-s3'))
         self.wait_lake(1000)
         owner = self.machine.run('stat', '-c', '%u', f'/proc/{self.main_pid()}')
         self.assertGreater(int(owner), 60000, 'not a user of its own')
+        status = self.machine.run('queen-s3', 'status', '-f', '/etc/queen-s3/queen-s3.conf')
+        self.assertRegex(status, r'\borders\b')
         journal = self.machine.journal('queen-s3')
         self.assertNotIn(TOKEN, journal)
         self.assertNotIn(self.s3.secret_key, journal)
@@ -154,13 +160,43 @@ class PackageTest(mirror.MirrorTest):
         pid = self.main_pid()
         return self.machine.run('cat', f'/proc/{pid}/task/{pid}/children').split()
 
+    def reload(self) -> None:
+        pid, workers = self.main_pid(), self.workers()
+        self.write(QUEEN_S3_COMPRESSION='gzip')
+        self.machine.run('systemctl', 'reload', 'queen-s3')
+        until(lambda: self.workers() and not set(self.workers()) & set(workers) and
+              self.machine.service('queen-s3', 'ActiveState') == ['active'], 'end of the reload')
+        self.queen.push(mirror.records(500, first=1000))
+        self.wait_lake(1500)
+        self.assertEqual(self.manifests()[-1]['compression'], 'gzip')
+        self.assertEqual(self.main_pid(), pid)
+
     def lose_a_worker(self) -> None:
         """The pool starts it again; for systemd nothing has happened."""
         pid = self.main_pid()
         self.machine.run('sh', '-c', f'kill -KILL {self.workers()[0]}')
-        self.queen.push(mirror.records(500, first=1000))
-        self.wait_lake(1500)
+        self.queen.push(mirror.records(500, first=1500))
+        self.wait_lake(2000)
         self.assertEqual(self.main_pid(), pid)
+
+    def hang(self) -> None:
+        """A supervisor that stands still misses the watchdog, which ends it and all its workers; the next one goes on."""
+        folder = self.machine.root / 'etc/systemd/system/queen-s3.service.d'
+        folder.mkdir()
+        (folder / 'watchdog.conf').write_text('[Service]\nWatchdogSec=3\nTimeoutAbortSec=1\nRestartSec=0\n')
+        self.machine.run('systemctl', 'daemon-reload')
+        self.machine.run('systemctl', 'restart', 'queen-s3')
+        first, = self.machine.service('queen-s3', 'WatchdogTimestampMonotonic')
+        until(lambda: self.machine.service('queen-s3', 'WatchdogTimestampMonotonic') != [first], 'sign of life')
+        pid, workers = self.main_pid(), self.workers()
+        self.machine.run('sh', '-c', f'kill -STOP {pid}')
+        self.queen.push(mirror.records(500, first=2000))
+        until(lambda: self.machine.service('queen-s3', 'NRestarts', 'ActiveState') == ['1', 'active'], 'restart')
+        self.assertNotEqual(self.main_pid(), pid)
+        self.assertFalse(set(self.workers()) & set(workers))
+        self.wait_lake(2500)
+        shutil.rmtree(folder)
+        self.machine.run('systemctl', 'daemon-reload')
 
     def update(self) -> None:
         """To a package with another configuration file: what was edited stays, and the service runs the new program."""
@@ -177,25 +213,33 @@ class PackageTest(mirror.MirrorTest):
         self.assertEqual(self.configuration.read_text(), edited)
         self.assertIn('did not have', self.configuration.with_name('queen-s3.conf.dpkg-dist').read_text())
         self.assertNotEqual(self.main_pid(), pid)
-        self.queen.push(mirror.records(500, first=1500))
-        self.wait_lake(2000)
+        self.queen.push(mirror.records(500, first=2500))
+        self.wait_lake(3000)
+
+    def move_to_disk(self) -> None:
+        """Another sink, whose lake is in the folder that the unit has for it."""
+        self.write(QUEEN_S3_ENDPOINT='file:///var/lib/queen-s3', QUEEN_S3_SINK='disk')
+        self.machine.run('systemctl', 'restart', 'queen-s3')
+        self.sink_name, self.bucket = 'disk', 'root/var/lib/private/queen-s3/lake'
+        self.wait_lake(3000)
 
     def stop(self) -> None:
-        self.queen.push(mirror.records(10, first=2000))
+        self.queen.push(mirror.records(10, first=3000))
         self.machine.run('systemctl', 'stop', 'queen-s3')
         self.assertEqual(self.machine.service('queen-s3', 'ActiveState', 'Result', 'ExecMainStatus'),
                          ['inactive', 'success', '0'])
-        self.assertEqual(self.queen.document(self.queue, 'lease'), None)
+        self.assertEqual(self.queen.document(self.queue, 'lease', self.sink_name), None)
 
     def purge(self, before: set[str]) -> None:
         self.machine.run('systemctl', 'start', 'queen-s3')
-        self.wait_lake(2010)
+        self.wait_lake(3010)
         self.machine.run('dpkg', '--remove', 'queen-s3')
         self.assertEqual(self.machine.call('systemctl', 'is-active', 'queen-s3').stdout, 'inactive\n')
         self.assertTrue((self.configuration.parent / 'credentials/secret-key').exists())
         self.machine.run('dpkg', '--purge', 'queen-s3')
         self.assertFalse(self.configuration.parent.exists())
         self.assertEqual(self.files() - before, set())
+        self.hold(self.queen)
 
 
 if __name__ == '__main__':

@@ -68,7 +68,7 @@ class Configuration(unittest.TestCase):
         (folder / 'secret').write_text('secret\n')
         text = re.sub(r'^#([A-Z][A-Z0-9_]+=)', r'\1', CONFIGURATION.read_text(), flags=re.M)
         text = text.replace('QUEEN_S3_ENDPOINT=file:///var/lib/queen-s3\nQUEEN_S3_BUCKET=lake\n', '')
-        text = re.sub(r'/run/credentials/queen-s3.service/[a-z-]+', str(folder / 'secret'), text)
+        text = re.sub(r'(?<==)/etc/queen-s3/credentials/[a-z-]+', str(folder / 'secret'), text)
         (folder / 'queen-s3.conf').write_text(text)
         done = run(BUILD / 'queen-s3', 'policy', '-f', folder / 'queen-s3.conf', env={'PATH': os.environ['PATH']})
         self.assertEqual(done.returncode, 0, done.stdout)
@@ -322,7 +322,7 @@ class Debian(unittest.TestCase):
                          BUILD_PACKAGES - {'make', 'gcc', 'g++', 'libc6-dev'} | {'debhelper-compat'})
 
 
-class Docker(unittest.TestCase):
+class Docker(mirror.MirrorTest):
     DOCKERFILE = PACKAGING / 'docker/Dockerfile'
     PARSE = '''
 import dockerfile, json, sys
@@ -330,6 +330,7 @@ print(json.dumps([(c.cmd, list(c.flags), list(c.value), c.original) for c in doc
 '''
 
     def setUp(self):
+        super().setUp()
         if BUILD != ROOT / 'build':
             self.skipTest('the image is built without sanitizers')
         done = run(installed.python('dockerfile'), '-c', self.PARSE, self.DOCKERFILE)
@@ -377,6 +378,21 @@ print(json.dumps([(c.cmd, list(c.flags), list(c.value), c.original) for c in doc
             self.assertEqual(run(stage / 'usr/bin/queen-s3', 'version').stdout, f'queen-s3 {VERSION}\n')
             for value in self.values(self.image, 'COPY'):
                 self.assertTrue(pathlib.Path(str(stage) + value[0].removeprefix('/stage')).exists(), value)
+
+    def test_health_check(self):
+        """Bad while no pool answers, good while one does."""
+        words, = self.values(self.image, 'HEALTHCHECK')
+        self.assertEqual(words[0], 'CMD')
+        check = words[1].replace('/usr/bin/queen-s3', str(BUILD / 'queen-s3'))
+        control = self.folder / 'control.sock'
+        broker = self.broker()
+        sink = self.sink(broker, QUEEN_S3_CONTROL=str(control), start=False)
+        environment = {k: str(v) for k, v in sink.environment.items()}
+        self.assertNotEqual(run('sh', '-c', check, env=environment).returncode, 0)
+        sink.start()
+        sink.wait_metric('queen_s3_worker_up', 1)
+        done = run('sh', '-c', check, env=environment)
+        self.assertEqual((done.returncode, done.stdout), (0, ''))
 
     def test_runtime_packages(self):
         """What the program is linked with, and no library more."""
