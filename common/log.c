@@ -9,14 +9,14 @@
  */
 #include "common/log.h"
 
-#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "common/log_output.h"
 #include "common/utf8.h"
 
 #define LINE_SIZE         4096
@@ -30,6 +30,7 @@ static void (*divert)(void *argument, enum log_level level, const char *subject,
 static void *divert_argument;
 static atomic_ulong dropped_total;
 static atomic_ulong dropped_untold;
+static atomic_ulong lines_total;
 
 static const char *const level_names[] = {
     [LOG_ERROR] = "error", [LOG_WARN] = "warn", [LOG_INFO] = "info", [LOG_DEBUG] = "debug"};
@@ -66,9 +67,30 @@ void log_divert(void (*take)(void *argument, enum log_level level, const char *s
     divert_argument = argument;
 }
 
+void log_open(void)
+{
+    log_output_open();
+}
+
+void log_reset(void)
+{
+    log_output_reset();
+    atomic_store(&dropped_untold, 0);
+}
+
 unsigned long log_dropped(void)
 {
     return atomic_load(&dropped_total);
+}
+
+unsigned long log_written(void)
+{
+    return atomic_load(&lines_total);
+}
+
+int log_waits_for(void)
+{
+    return atomic_load(&dropped_untold) > 0 ? log_output_descriptor() : -1;
 }
 
 /* All of it or nothing, and once something did not fit nothing more: a line is cut, it never has holes. */
@@ -166,49 +188,109 @@ static void compose(struct line *line, enum log_level level, const char *subject
     line_finish(line, "");
 }
 
-/* poll() first: standard error may be a blocking pipe that is shared with others, whose flags are not ours to change. A
- * pipe that polls writable takes PIPE_BUF bytes without blocking (pipe(7)). */
-static bool write_line(struct line *line)
+bool log_tell_dropped(void)
 {
-    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+    unsigned long untold = atomic_exchange(&dropped_untold, 0);
+    struct line line;
+    char told[80];
 
-    line->bytes[line->size++] = '\n';
-    if (poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) {
-        return false;
+    if (untold == 0) {
+        return true;
     }
-    return write(STDERR_FILENO, line->bytes, line->size) >= 0;
+    snprintf(told, sizeof told, "%lu log lines were dropped: nobody read them in time", untold);
+    compose(&line, LOG_WARN, NULL, told);
+    line.bytes[line.size++] = '\n';
+    if (log_output_write(line.bytes, line.size)) {
+        return true;
+    }
+    atomic_fetch_add(&dropped_untold, untold);
+    return false;
+}
+
+/* With the line feed. What was lost before is told of first. */
+static void put_bytes(const char *bytes, size_t size)
+{
+    if (!log_tell_dropped() || !log_output_write(bytes, size)) {
+        atomic_fetch_add(&dropped_untold, 1);
+        atomic_fetch_add(&dropped_total, 1);
+    }
 }
 
 static void put_out(enum log_level level, const char *subject, const char *message)
 {
     struct line line;
-    unsigned long untold;
 
     if (divert != NULL) {
         divert(divert_argument, level, subject, message);
         return;
     }
+    atomic_fetch_add(&lines_total, 1);
+    compose(&line, level, subject, message);
     if (capture != NULL) {
-        compose(&line, level, subject, message);
         capture(capture_argument, level, line.bytes);
         return;
     }
-    untold = atomic_exchange(&dropped_untold, 0);
-    if (untold > 0) {
-        char told[80];
-        snprintf(told, sizeof told, "%lu log lines were dropped: nobody read them in time", untold);
-        compose(&line, LOG_WARN, NULL, told);
-        if (!write_line(&line)) {
-            atomic_fetch_add(&dropped_untold, untold + 1);
-            atomic_fetch_add(&dropped_total, 1);
-            return;
+    line.bytes[line.size++] = '\n';
+    put_bytes(line.bytes, line.size);
+}
+
+void log_say(const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    int size;
+
+    va_start(arguments, format);
+    size = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (size < 0) {
+        return;
+    }
+    if (capture != NULL) {
+        capture(capture_argument, LOG_ERROR, text);
+    } else {
+        text[size] = '\n'; /* where its NUL was */
+        put_bytes(text, (size_t)size + 1);
+    }
+    free(text);
+}
+
+/* The time in front is what tells. */
+static bool is_own(const char *line, size_t size)
+{
+    static const char shape[] = "0000-00-00T00:00:00.000Z";
+    static const char opening[] = "{\"ts\":\"";
+    const char *time = configured_json ? line + sizeof opening - 1 : line;
+    size_t before = (size_t)(time - line);
+
+    if (size < before + sizeof shape || memcmp(line, opening, before) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof shape - 1; i++) {
+        bool digit = time[i] >= '0' && time[i] <= '9';
+        if (shape[i] == '0' ? !digit : time[i] != shape[i]) {
+            return false;
         }
     }
-    compose(&line, level, subject, message);
-    if (!write_line(&line)) {
-        atomic_fetch_add(&dropped_untold, 1);
-        atomic_fetch_add(&dropped_total, 1);
+    return time[sizeof shape - 1] == (configured_json ? '"' : ' ');
+}
+
+void log_pass(const char *source, const char *line, size_t size)
+{
+    char bytes[LINE_SIZE];
+
+    if (!is_own(line, size) || size >= sizeof bytes) {
+        log_line(LOG_WARN, NULL, "%s: %.*s", source, (int)size, line);
+        return;
     }
+    memcpy(bytes, line, size);
+    if (capture != NULL) {
+        bytes[size] = '\0';
+        capture(capture_argument, LOG_INFO, bytes);
+        return;
+    }
+    bytes[size] = '\n';
+    put_bytes(bytes, size + 1);
 }
 
 void log_line(enum log_level level, const char *subject, const char *format, ...)

@@ -4,30 +4,31 @@
 #include <stdint.h>
 #include <string.h>
 
-#define UTF8_MOST 4 /* bytes of a character */
+#define UNFINISHED (-1)
 
-size_t utf8_length(const char *text, size_t size)
+static int length_by_lead(unsigned char lead)
 {
-    unsigned char lead = size > 0 ? (unsigned char)text[0] : 0xff;
-    unsigned char low = 0x80;
-    unsigned char high = 0xbf;
-    size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-
-    if (length > size) {
+    if (lead < 0x80) {
+        return 1;
+    }
+    if (lead < 0xc2 || lead > 0xf4) {
         return 0;
     }
-    if (lead == 0xe0) {
-        low = 0xa0;
-    } else if (lead == 0xed) {
-        high = 0x9f;
-    } else if (lead == 0xf0) {
-        low = 0x90;
-    } else if (lead == 0xf4) {
-        high = 0x8f;
-    }
-    for (size_t i = 1; i < length; i++) {
-        unsigned char byte = (unsigned char)text[i];
-        if (byte < low || byte > high) {
+    return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+}
+
+/* The length, 0 for no character, UNFINISHED. size at least 1. */
+static int look_at(const unsigned char *bytes, size_t size)
+{
+    int length = length_by_lead(bytes[0]);
+    unsigned char low = bytes[0] == 0xe0 ? 0xa0 : bytes[0] == 0xf0 ? 0x90 : 0x80;
+    unsigned char high = bytes[0] == 0xed ? 0x9f : bytes[0] == 0xf4 ? 0x8f : 0xbf;
+
+    for (int i = 1; i < length; i++) {
+        if ((size_t)i == size) {
+            return UNFINISHED;
+        }
+        if (bytes[i] < low || bytes[i] > high) {
             return 0;
         }
         low = 0x80;
@@ -36,9 +37,21 @@ size_t utf8_length(const char *text, size_t size)
     return length;
 }
 
+size_t utf8_length(const char *text, size_t size)
+{
+    int length = size > 0 ? look_at((const unsigned char *)text, size) : 0;
+
+    return length > 0 ? (size_t)length : 0;
+}
+
+bool utf8_is_unfinished(const char *text, size_t size)
+{
+    return size > 0 && look_at((const unsigned char *)text, size) == UNFINISHED;
+}
+
 size_t utf8_next(const char *text)
 {
-    return utf8_length(text, strnlen(text, UTF8_MOST));
+    return utf8_length(text, strnlen(text, UTF8_LENGTH_MAX));
 }
 
 bool utf8_is_control(const char *text, size_t length)

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define UTF8_LENGTH_MAX 4
+
 /* Bytes of the well-formed character at text, of which size bytes can be read; 0 where there is none. */
 size_t utf8_length(const char *text, size_t size);
 
@@ -17,6 +19,9 @@ size_t utf8_next(const char *text);
 /* The character at text, of utf8_length() bytes, is one that a terminal acts on: a control byte, DEL, or a C1 control in
  * its two-byte form. */
 bool utf8_is_control(const char *text, size_t length);
+
+/* All size bytes, one at least, are the beginning of a character whose end isn't there yet. */
+bool utf8_is_unfinished(const char *text, size_t size);
 
 bool utf8_is_valid(const char *text, size_t size);
 

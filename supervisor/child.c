@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "supervisor/environment.h"
 
 #define EXIT_NO_PARENT 1
@@ -92,7 +93,12 @@ static void begin(const struct child_options *options, pid_t parent)
     if (options->own_group) {
         (void)setpgid(0, 0);
     }
+    if (options->output >= 0) {
+        (void)dup2(options->output, STDOUT_FILENO);
+        (void)dup2(options->output, STDERR_FILENO);
+    }
     close_all_but(options->keep);
+    log_reset();
     reset_signals();
     environment_leave_service();
     environment_set_title(options->title);

@@ -13,6 +13,7 @@
 struct child_options {
     bool own_group;    /* a worker; the probe stays in the supervisor's group */
     int keep;          /* the one descriptor above 2 that stays open */
+    int output;        /* becomes standard output and standard error; -1: they stay the parent's */
     const char *title; /* what ps shows */
 };
 

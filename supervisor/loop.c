@@ -35,8 +35,13 @@
 #define POLL_SIGNALS       0
 #define POLL_LISTENER      1
 #define POLL_PROBE         2
-#define POLL_CONTROL       3
-#define POLL_FIRST_WORKER  4
+#define POLL_PROBE_LOG     3
+#define POLL_LOG           4 /* has room again */
+#define POLL_CONTROL       5
+#define POLL_FIRST_WORKER  6
+#define POLL_WORKER_REPORT 0 /* of the POLL_A_WORKER places of each */
+#define POLL_WORKER_LOG    1
+#define POLL_A_WORKER      2
 
 enum phase {
     PHASE_PROBING,
@@ -48,6 +53,7 @@ enum phase {
 struct supervisor {
     const struct settings *settings;
     const struct supervisor_hooks *hooks;
+    struct log_forward forward;
     struct collect collect;
     struct connectors connectors;
     struct workers workers;
@@ -146,7 +152,7 @@ static void start_probe(struct supervisor *supervisor, struct mono_ms now)
         return;
     }
     if (boot) {
-        (void)fprintf(stderr, "queen-s3: the probes could not be started: %s\n", error.message);
+        log_say("queen-s3: the probes could not be started: %s", error.message);
         supervisor->exit_code = PROBE_FAILED;
         supervisor->finished = true;
     } else {
@@ -177,7 +183,7 @@ static void take_probe_result(struct supervisor *supervisor, const struct probe_
         return;
     }
     if (result->code != 0 && boot) {
-        (void)fprintf(stderr, "queen-s3: %s\n", result->message);
+        log_say("queen-s3: %s", result->message);
         supervisor->exit_code = result->code;
         supervisor->finished = true;
         return;
@@ -199,6 +205,7 @@ static void take_probe_result(struct supervisor *supervisor, const struct probe_
 
 static void tick_probe(struct supervisor *supervisor, struct mono_ms now)
 {
+    log_source_tick(&supervisor->probe.log, now);
     if (supervisor->probe.pid > 0) {
         if (supervisor->probe.deadline.v <= now.v) {
             probe_kill(&supervisor->probe);
@@ -222,7 +229,7 @@ static void reap(struct supervisor *supervisor, struct mono_ms now)
         if (pid == supervisor->probe.pid) {
             struct probe_result result;
 
-            probe_finish(&supervisor->probe, wait_status, &result);
+            probe_finish(&supervisor->probe, wait_status, now, &result);
             take_probe_result(supervisor, &result, now);
             probe_result_free(&result);
         } else {
@@ -264,6 +271,9 @@ static int wait_ms(const struct supervisor *supervisor, struct mono_ms now)
     if (workers_deadline(&supervisor->workers, &deadline)) {
         sooner(&wait, deadline.v - now.v);
     }
+    if (log_source_deadline(&supervisor->probe.log, &deadline)) {
+        sooner(&wait, deadline.v - now.v);
+    }
     int64_t control = control_timeout_ms(supervisor->control, now);
 
     if (control >= 0) {
@@ -287,14 +297,55 @@ static size_t watch(struct supervisor *supervisor)
     watched[POLL_LISTENER] = (struct pollfd){.fd = listener_descriptor(supervisor->listener), .events = POLLIN};
     watched[POLL_PROBE] = (struct pollfd){.fd = supervisor->probe.descriptor, .events = POLLIN};
     watched[POLL_CONTROL] = (struct pollfd){.fd = control_descriptor(supervisor->control), .events = POLLIN};
+    watched[POLL_PROBE_LOG] = (struct pollfd){.fd = supervisor->probe.log.descriptor, .events = POLLIN};
+    watched[POLL_LOG] = (struct pollfd){.fd = log_waits_for(), .events = POLLOUT};
     for (size_t i = 0; i < supervisor->workers.count; i++) {
         const struct worker *worker = &supervisor->workers.list[i];
+        struct pollfd *own = &watched[POLL_FIRST_WORKER + i * POLL_A_WORKER];
         bool pending = worker->out.start < worker->out.end;
 
-        watched[POLL_FIRST_WORKER + i] =
+        own[POLL_WORKER_REPORT] =
             (struct pollfd){.fd = worker->descriptor, .events = (short)(POLLIN | (pending ? POLLOUT : 0))};
+        own[POLL_WORKER_LOG] = (struct pollfd){.fd = worker->log.descriptor, .events = POLLIN};
     }
-    return POLL_FIRST_WORKER + supervisor->workers.count;
+    return POLL_FIRST_WORKER + supervisor->workers.count * POLL_A_WORKER;
+}
+
+static void look_at_workers(struct supervisor *supervisor, size_t watched, struct mono_ms now)
+{
+    size_t count = (watched - POLL_FIRST_WORKER) / POLL_A_WORKER;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct pollfd *own = &supervisor->watched[POLL_FIRST_WORKER + i * POLL_A_WORKER];
+
+        if ((own[POLL_WORKER_REPORT].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
+            workers_read(&supervisor->workers, i, now);
+        }
+        if ((own[POLL_WORKER_REPORT].revents & POLLOUT) != 0) {
+            workers_write(&supervisor->workers, i);
+        }
+        if (own[POLL_WORKER_LOG].revents != 0) {
+            workers_read_log(&supervisor->workers, i, now);
+        }
+    }
+}
+
+static void look_at_the_rest(struct supervisor *supervisor, struct mono_ms now)
+{
+    const struct pollfd *watched = supervisor->watched;
+
+    if (watched[POLL_PROBE].revents != 0) {
+        (void)probe_read(&supervisor->probe);
+    }
+    if (watched[POLL_PROBE_LOG].revents != 0) {
+        log_source_read(&supervisor->probe.log, now);
+    }
+    if (watched[POLL_LOG].revents != 0) {
+        (void)log_tell_dropped();
+    }
+    if (watched[POLL_SIGNALS].revents != 0) {
+        read_signals(supervisor, now);
+    }
 }
 
 /* Reports come before deadlines: where the supervisor itself was held up, no worker is to be called silent for it. */
@@ -304,19 +355,9 @@ static void turn(struct supervisor *supervisor)
     int ready = poll(supervisor->watched, count, wait_ms(supervisor, clock_mono()));
     struct mono_ms now = clock_mono();
 
-    for (size_t i = POLL_FIRST_WORKER; ready > 0 && i < count; i++) {
-        if ((supervisor->watched[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
-            workers_read(&supervisor->workers, i - POLL_FIRST_WORKER, now);
-        }
-        if ((supervisor->watched[i].revents & POLLOUT) != 0) {
-            workers_write(&supervisor->workers, i - POLL_FIRST_WORKER);
-        }
-    }
-    if (ready > 0 && supervisor->watched[POLL_PROBE].revents != 0) {
-        (void)probe_read(&supervisor->probe);
-    }
-    if (ready > 0 && supervisor->watched[POLL_SIGNALS].revents != 0) {
-        read_signals(supervisor, now);
+    if (ready > 0) {
+        look_at_workers(supervisor, count, now);
+        look_at_the_rest(supervisor, now);
     }
     supervisor->answers.phase = phase_name(supervisor->phase);
     listener_run(supervisor->listener);
@@ -373,18 +414,18 @@ static int run(struct supervisor *supervisor)
 
     supervisor->signals = open_signals();
     if (supervisor->signals < 0) {
-        (void)fprintf(stderr, "queen-s3: signalfd: %s\n", strerror(errno));
+        log_say("queen-s3: signalfd: %s", strerror(errno));
         return EXIT_LISTEN;
     }
     supervisor->listener =
         listener_create(settings->listen_host, settings->listen_port, answers_path, &supervisor->answers, &error);
     if (supervisor->listener == NULL) {
-        (void)fprintf(stderr, "queen-s3: %s\n", error.message);
+        log_say("queen-s3: %s", error.message);
         return EXIT_LISTEN;
     }
     log_line(LOG_INFO, NULL, "listening on %s:%u", settings->listen_host, listener_port(supervisor->listener));
     if (open_control(supervisor, &error) != 0) {
-        (void)fprintf(stderr, "queen-s3: %s\n", error.message);
+        log_say("queen-s3: %s", error.message);
         return EXIT_CONFIGURATION;
     }
     if (settings->all_queues || settings->queue_count > 0) {
@@ -414,20 +455,23 @@ int supervisor_run_connectors(const struct settings *settings, const struct work
     if (!settings->all_queues && settings->queue_count < limit) {
         limit = settings->queue_count;
     }
+    log_forward_init(&supervisor.forward);
     connectors_init(&supervisor.connectors, connectors, settings->lease_ttl_ms);
     limit += supervisor.connectors.worker_count;
     collect_init(&supervisor.collect, limit);
-    workers_init(&supervisor.workers, settings, limit, hooks->run, &supervisor.collect);
+    workers_init(&supervisor.workers, settings, limit, hooks->run, &supervisor.collect, &supervisor.forward);
     workers_add_connectors(&supervisor.workers, connectors, &supervisor.connectors, hooks->run_connector);
-    probe_init(&supervisor.probe);
+    probe_init(&supervisor.probe, &supervisor.forward);
     supervisor.answers = (struct answers){.settings = settings,
                                           .collect = &supervisor.collect,
                                           .workers = &supervisor.workers,
                                           .phase = phase_name(supervisor.phase),
                                           .started = clock_mono()};
-    supervisor.watched = memory_new(POLL_FIRST_WORKER + limit, sizeof *supervisor.watched);
+    supervisor.watched = memory_new(POLL_FIRST_WORKER + limit * POLL_A_WORKER, sizeof *supervisor.watched);
     exit_code = run(&supervisor);
     probe_kill(&supervisor.probe);
+    log_source_close(&supervisor.probe.log, clock_mono());
+    log_source_finish(&supervisor.probe.log);
     listener_destroy(supervisor.listener);
     control_close(supervisor.control);
     workers_free(&supervisor.workers);

@@ -84,9 +84,10 @@ static int run_errand(void *argument)
     return told ? code : 1;
 }
 
-void probe_init(struct probe *probe)
+void probe_init(struct probe *probe, struct log_forward *forward)
 {
     *probe = (struct probe){.descriptor = -1};
+    log_source_init(&probe->log, forward, "probe");
 }
 
 int probe_start(struct probe *probe, const struct settings *settings, probe_function *ask, probe_clean_function *clean,
@@ -100,12 +101,19 @@ int probe_start(struct probe *probe, const struct settings *settings, probe_func
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return error_set_errno(error, "pipe");
     }
+    if (log_source_open(&probe->log, &options.output, error) != 0) {
+        (void)close(ends[0]);
+        (void)close(ends[1]);
+        return QS_ERROR_SYSTEM;
+    }
     errand.descriptor = ends[1];
     options.keep = ends[1];
     pid = child_fork(&options, run_errand, &errand, error);
     (void)close(ends[1]);
+    (void)close(options.output);
     if (pid < 0) {
         (void)close(ends[0]);
+        log_source_close(&probe->log, now);
         return (int)pid;
     }
     (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
@@ -209,9 +217,10 @@ static bool decode(const struct probe *probe, struct probe_result *result)
     return true;
 }
 
-void probe_finish(struct probe *probe, int wait_status, struct probe_result *result)
+void probe_finish(struct probe *probe, int wait_status, struct mono_ms now, struct probe_result *result)
 {
     *result = (struct probe_result){0};
+    log_source_close(&probe->log, now);
     (void)probe_read(probe);
     if (probe->descriptor >= 0) { /* something else holds the other end: what is here is all that it said */
         (void)close(probe->descriptor);
@@ -231,7 +240,10 @@ void probe_finish(struct probe *probe, int wait_status, struct probe_result *res
         }
     }
     free(probe->bytes);
-    probe_init(probe);
+    probe->bytes = NULL;
+    probe->size = 0;
+    probe->capacity = 0;
+    probe->pid = 0;
 }
 
 void probe_kill(const struct probe *probe)

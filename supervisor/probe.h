@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/settings.h"
+#include "supervisor/log_forward.h"
 
 #define PROBE_FAILED 3 /* the exit code of spec 3.2 */
 
@@ -22,6 +23,7 @@ typedef int probe_clean_function(const char *root, const char *bucket, struct er
 struct probe {
     pid_t pid;      /* 0: none under way */
     int descriptor; /* -1 where it has been read to its end */
+    struct log_source log;
     struct mono_ms deadline;
     char *bytes; /* what it has said so far */
     size_t size;
@@ -35,15 +37,14 @@ struct probe_result {
     size_t count;
 };
 
-/* All zero but descriptor -1. */
-void probe_init(struct probe *probe);
+void probe_init(struct probe *probe, struct log_forward *forward);
 /* clean: not NULL at boot; called after both probes where the endpoint is a folder. 0 or a negative enum qs_error. */
 int probe_start(struct probe *probe, const struct settings *settings, probe_function *ask, probe_clean_function *clean,
                 struct mono_ms now, struct error *error);
-/* Reads what is there; true at the end of what it says. */
+/* Reads what is there of its result; true at the end of what it says. */
 bool probe_read(struct probe *probe);
 /* It is dead: what it found, probe_result_free() to be called. Ready for the next start. */
-void probe_finish(struct probe *probe, int wait_status, struct probe_result *result);
+void probe_finish(struct probe *probe, int wait_status, struct mono_ms now, struct probe_result *result);
 void probe_kill(const struct probe *probe);
 void probe_result_free(struct probe_result *result);
 

@@ -29,10 +29,20 @@ static size_t number_of(const struct workers *workers, const struct worker *work
 }
 
 void workers_init(struct workers *workers, const struct settings *settings, size_t limit, worker_function *run,
-                  struct collect *collect)
+                  struct collect *collect, struct log_forward *forward)
 {
-    *workers = (struct workers){.limit = limit, .settings = settings, .run = run, .collect = collect};
+    *workers =
+        (struct workers){.limit = limit, .settings = settings, .run = run, .collect = collect, .forward = forward};
     workers->list = memory_new(limit + 1, sizeof *workers->list);
+}
+
+static void init_place(struct workers *workers, size_t place)
+{
+    char name[32];
+
+    (void)snprintf(name, sizeof name, "worker %zu", place);
+    workers->list[place].descriptor = -1;
+    log_source_init(&workers->list[place].log, workers->forward, name);
 }
 
 void workers_add_connectors(struct workers *workers, const struct worker_connectors *loaded,
@@ -45,7 +55,7 @@ void workers_add_connectors(struct workers *workers, const struct worker_connect
         struct worker *worker = &workers->list[workers->count];
 
         pool_worker_init(&worker->life, workers->settings->lease_ttl_ms);
-        worker->descriptor = -1;
+        init_place(workers, workers->count);
     }
 }
 
@@ -73,6 +83,8 @@ void workers_free(struct workers *workers)
 {
     for (size_t i = 0; i < workers->count; i++) {
         close_socket(&workers->list[i]);
+        log_source_close(&workers->list[i].log, clock_mono());
+        log_source_finish(&workers->list[i].log);
     }
     free(workers->list);
     *workers = (struct workers){0};
@@ -167,11 +179,12 @@ static uint64_t share_of(const struct workers *workers, const struct worker *wor
 }
 
 /* As fork_worker(). */
-static pid_t fork_connector(struct workers *workers, struct worker *worker, int their_end, struct error *error)
+static pid_t fork_connector(struct workers *workers, struct worker *worker, int their_end, int output,
+                            struct error *error)
 {
     size_t number = number_of(workers, worker);
     char title[TITLE_SIZE];
-    struct child_options options = {.own_group = true, .keep = their_end, .title = title};
+    struct child_options options = {.own_group = true, .keep = their_end, .output = output, .title = title};
     struct connector_errand errand = {.run = workers->run_connector};
 
     worker->share = share_of(workers, worker);
@@ -185,14 +198,14 @@ static pid_t fork_connector(struct workers *workers, struct worker *worker, int 
     return child_fork(&options, run_connector_errand, &errand, error);
 }
 
-/* Forks with the socket pair given; the pid or a negative enum qs_error. */
-static pid_t fork_worker(struct workers *workers, struct worker *worker, int their_end, struct error *error)
+/* Forks with the socket pair and pipe given; the pid or a negative enum qs_error. */
+static pid_t fork_worker(struct workers *workers, struct worker *worker, int their_end, int output, struct error *error)
 {
     size_t number = number_of(workers, worker);
     struct worker_queue *queues = list_queues(workers, number);
     struct errand errand = {.run = workers->run};
     char title[TITLE_SIZE];
-    struct child_options options = {.own_group = true, .keep = their_end, .title = title};
+    struct child_options options = {.own_group = true, .keep = their_end, .output = output, .title = title};
     pid_t pid;
 
     worker->share = share_of(workers, worker);
@@ -215,10 +228,16 @@ static pid_t fork_worker(struct workers *workers, struct worker *worker, int the
 static int start_process(struct workers *workers, struct worker *worker, struct error *error)
 {
     int ends[2];
+    int output;
     pid_t pid;
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
         return error_set_errno(error, "socketpair");
+    }
+    if (log_source_open(&worker->log, &output, error) != 0) {
+        (void)close(ends[0]);
+        (void)close(ends[1]);
+        return QS_ERROR_SYSTEM;
     }
     /* A life that never spoke may not have had its predecessor's lease rows yet: they stay the ones to take over. */
     if (worker->reported) {
@@ -227,11 +246,13 @@ static int start_process(struct workers *workers, struct worker *worker, struct 
     make_incarnation(worker->incarnation);
     worker->reported = false;
     worker->drained = false;
-    pid = is_connector(workers, worker) ? fork_connector(workers, worker, ends[1], error)
-                                        : fork_worker(workers, worker, ends[1], error);
+    pid = is_connector(workers, worker) ? fork_connector(workers, worker, ends[1], output, error)
+                                        : fork_worker(workers, worker, ends[1], output, error);
     (void)close(ends[1]);
+    (void)close(output);
     if (pid < 0) {
         (void)close(ends[0]);
+        log_source_close(&worker->log, clock_mono());
         return (int)pid;
     }
     worker->pid = pid;
@@ -299,6 +320,7 @@ bool workers_reaped(struct workers *workers, pid_t pid, int wait_status, const s
         if (worker->pid != pid) {
             continue;
         }
+        log_source_close(&worker->log, now);
         workers_read(workers, i, now);
         close_socket(worker);
         collect_fold(workers->collect, i);
@@ -327,6 +349,7 @@ void workers_tick(struct workers *workers, struct mono_ms now)
         if (pool_due(&workers->list[i].life, now, &event)) {
             take(workers, &workers->list[i], event, now);
         }
+        log_source_tick(&workers->list[i].log, now);
     }
 }
 
@@ -338,6 +361,10 @@ bool workers_deadline(const struct workers *workers, struct mono_ms *deadline)
         struct mono_ms own = {0};
 
         if (pool_deadline(&workers->list[i].life, &own) && (!any || own.v < deadline->v)) {
+            *deadline = own;
+            any = true;
+        }
+        if (log_source_deadline(&workers->list[i].log, &own) && (!any || own.v < deadline->v)) {
             *deadline = own;
             any = true;
         }
@@ -420,6 +447,11 @@ void workers_write(struct workers *workers, size_t number)
     }
 }
 
+void workers_read_log(struct workers *workers, size_t number, struct mono_ms now)
+{
+    log_source_read(&workers->list[number].log, now);
+}
+
 static void tell(struct workers *workers, struct worker *worker, enum report_kind kind, const void *body, size_t size,
                  const char *tail)
 {
@@ -450,7 +482,7 @@ void workers_assign(struct workers *workers, const char *name, bool from_log_sta
     worker = &workers->list[place];
     if (place == workers->count) {
         pool_worker_init(&worker->life, workers->settings->lease_ttl_ms);
-        worker->descriptor = -1;
+        init_place(workers, place);
         workers->count++;
     }
     worker->queue_count++;

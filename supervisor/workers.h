@@ -16,6 +16,7 @@
 #include "supervisor/collect.h"
 #include "supervisor/connectors.h"
 #include "supervisor/exposition.h"
+#include "supervisor/log_forward.h"
 #include "supervisor/pool.h"
 #include "worker/worker.h"
 
@@ -29,6 +30,7 @@ struct worker {
     size_t queue_count;
     pid_t pid;      /* 0: no process */
     int descriptor; /* our end of its socket pair; -1: none */
+    struct log_source log;
     struct report_buffer in;
     struct report_buffer out;
     char incarnation[17];
@@ -54,11 +56,12 @@ struct workers {
     const struct worker_connectors *loaded; /* NULL: no connectors */
     struct connectors *connectors;          /* whose workers come first in the list */
     connector_function *run_connector;
+    struct log_forward *forward;
     bool refused; /* a worker ended with exit code 2: the pool is to end with it */
 };
 
 void workers_init(struct workers *workers, const struct settings *settings, size_t limit, worker_function *run,
-                  struct collect *collect);
+                  struct collect *collect, struct log_forward *forward);
 /* Before any queue comes: a worker for each connector, to be started by workers_start_new(). The limit counts them. */
 void workers_add_connectors(struct workers *workers, const struct worker_connectors *loaded,
                             struct connectors *connectors, connector_function *run);
@@ -73,6 +76,8 @@ void workers_start_new(struct workers *workers, struct mono_ms now);
 /* The socket is readable, or writable. */
 void workers_read(struct workers *workers, size_t number, struct mono_ms now);
 void workers_write(struct workers *workers, size_t number);
+/* Its output is readable. */
+void workers_read_log(struct workers *workers, size_t number, struct mono_ms now);
 /* A child was reaped; false where it isn't one of the workers. */
 bool workers_reaped(struct workers *workers, pid_t pid, int wait_status, const struct rusage *usage,
                     struct mono_ms now);

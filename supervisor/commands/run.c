@@ -30,7 +30,7 @@ static void say_boot(const struct settings *settings)
     if (settings->log_json) {
         log_line(LOG_INFO, NULL, "%s", line);
     } else {
-        (void)fprintf(stderr, "%s\n", line); /* whole, however many queues it names */
+        log_say("%s", line); /* whole, however many queues it names */
     }
     free(line);
     validate_hints(settings, warn);
@@ -57,14 +57,15 @@ static int run_sink(const char *file)
     struct error error;
     int exit_code = COMMAND_CONFIGURATION;
 
+    log_open();
     if (settings_load(file, &settings, &error) != 0) {
         validate_hints(NULL, warn);
-        (void)fprintf(stderr, "queen-s3: %s\n", error.message);
+        log_say("queen-s3: %s", error.message);
         return COMMAND_CONFIGURATION;
     }
     log_configure(settings.log_level, settings.log_json);
     if (validate_settings(&settings, &error) != 0) {
-        (void)fprintf(stderr, "queen-s3: %s\n", error.message);
+        log_say("queen-s3: %s", error.message);
     } else {
         say_boot(&settings);
         exit_code = settings.connectors == NULL
@@ -81,7 +82,7 @@ static int run(int argc, char **argv)
     struct error error;
 
     if (arguments_parse(&command_run, argc, argv, &arguments, &error) != 0) {
-        (void)fprintf(stderr, "queen-s3: %s\n", error.message);
+        log_say("queen-s3: %s", error.message);
         return COMMAND_CONFIGURATION;
     }
     char *file = keep_path(arguments.values[COMMAND_FILE]);

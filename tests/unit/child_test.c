@@ -25,7 +25,8 @@ static void open_pipe(void)
 
 static pid_t begin(child_main *run, void *argument, bool own_group)
 {
-    struct child_options options = {.own_group = own_group, .keep = ends[1], .title = "queen-s3: worker 0 [a,b]"};
+    struct child_options options = {
+        .own_group = own_group, .keep = ends[1], .output = -1, .title = "queen-s3: worker 0 [a,b]"};
     struct error error;
     pid_t child = child_fork(&options, run, argument, &error);
 

@@ -6,9 +6,11 @@
 #include <check.h>
 #include <cjson/cJSON.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static char taken[8192];
@@ -216,6 +218,85 @@ START_TEST(a_host_gets_what_was_to_be_said)
 }
 END_TEST
 
+/* As above, and somebody else's descriptor of the same pipe keeps its mode. */
+START_TEST(an_own_description_of_a_shared_pipe)
+{
+    static char read_back[1 << 20];
+    static char longest[200000];
+    int ends[2];
+    ssize_t size;
+    int kept = dup(STDERR_FILENO);
+
+    log_capture(NULL, NULL);
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_eq(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    log_open();
+    log_say("%s", "as it \x1b is");
+    ck_assert_int_eq(fcntl(ends[1], F_GETFL) & O_NONBLOCK, 0);
+    ck_assert_int_eq(log_waits_for(), -1);
+    memset(longest, 'x', sizeof longest - 1);
+    log_say("%s", longest); /* more than there is room for */
+    ck_assert_uint_eq(log_dropped(), 1);
+    ck_assert_int_ne(log_waits_for(), -1);
+    ck_assert_int_ne(log_waits_for(), STDERR_FILENO);
+    ck_assert(!log_tell_dropped());
+    log_line(LOG_INFO, NULL, "lost");
+    ck_assert_uint_eq(log_dropped(), 2);
+    size = read(ends[0], read_back, sizeof read_back - 1);
+    ck_assert_int_gt((int)size, 4096);
+    read_back[size] = '\0';
+    ck_assert_ptr_eq(strstr(read_back, "as it \x1b is\nxxx"), read_back);
+    ck_assert(log_tell_dropped());
+    ck_assert_int_eq(log_waits_for(), -1);
+    size = read(ends[0], read_back, sizeof read_back - 1);
+    ck_assert_int_gt((int)size, 0);
+    read_back[size] = '\0';
+    ck_assert_int_eq(read_back[0], '\n'); /* the torn line is ended first */
+    ck_assert_ptr_nonnull(strstr(read_back, "warn  2 log lines were dropped"));
+    (void)close(ends[0]);
+    log_line(LOG_INFO, NULL, "nobody reads");
+    ck_assert_uint_eq(log_dropped(), 3);
+    ck_assert_int_eq(log_waits_for(), -1); /* there is no end to wait for */
+    log_reset();
+    ck_assert_int_eq(dup2(kept, STDERR_FILENO), STDERR_FILENO);
+    (void)close(ends[1]);
+    (void)close(kept);
+}
+END_TEST
+
+/* A service manager's journal is a socket. */
+START_TEST(a_full_socket_never_blocks_either)
+{
+    static char read_back[1 << 20];
+    char filler[1000];
+    int ends[2];
+    ssize_t size;
+    int kept = dup(STDERR_FILENO);
+
+    log_capture(NULL, NULL);
+    memset(filler, 'x', sizeof filler);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    ck_assert_int_eq(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    log_open();
+    for (int i = 0; i < 2000 && log_dropped() == 0; i++) {
+        log_line(LOG_INFO, NULL, "%.*s", (int)sizeof filler, filler);
+    }
+    ck_assert_uint_eq(log_dropped(), 1);
+    ck_assert_int_eq(log_waits_for(), STDERR_FILENO);
+    while (recv(ends[0], read_back, sizeof read_back, MSG_DONTWAIT) > 0) {
+    }
+    ck_assert(log_tell_dropped());
+    size = recv(ends[0], read_back, sizeof read_back - 1, MSG_DONTWAIT);
+    ck_assert_int_eq(dup2(kept, STDERR_FILENO), STDERR_FILENO);
+    ck_assert_int_gt((int)size, 0);
+    read_back[size] = '\0';
+    ck_assert_ptr_nonnull(strstr(read_back, "warn  1 log lines were dropped"));
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    (void)close(kept);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("log");
@@ -223,6 +304,7 @@ int main(void)
     SRunner *runner;
     int failed;
 
+    (void)signal(SIGPIPE, SIG_IGN);
     tcase_add_checked_fixture(tests, capture_lines, release_lines);
     tcase_add_test(tests, people_read_time_level_and_queue);
     tcase_add_test(tests, what_is_below_the_level_costs_nothing);
@@ -232,6 +314,8 @@ int main(void)
     tcase_add_test(tests, repeated_failures_say_how_many_were_left_out);
     tcase_add_test(tests, a_full_pipe_never_blocks_and_is_told_of);
     tcase_add_test(tests, a_host_gets_what_was_to_be_said);
+    tcase_add_test(tests, an_own_description_of_a_shared_pipe);
+    tcase_add_test(tests, a_full_socket_never_blocks_either);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -19,6 +19,7 @@
 
 static struct settings settings;
 static struct collect collect;
+static struct log_forward forward;
 static struct workers workers;
 static struct snapshot snapshot;
 
@@ -33,7 +34,7 @@ static void begin(void)
     settings = (struct settings){
         .sink = "default", .instance = "sink-0", .max_window_ms = LIMIT / 3, .lease_ttl_ms = 30000, .workers = 2};
     collect_init(&collect, 2);
-    workers_init(&workers, &settings, 2, never, &collect);
+    workers_init(&workers, &settings, 2, never, &collect, &forward);
     snapshot = (struct snapshot){.pid = 0};
 }
 
@@ -49,6 +50,7 @@ static void add_worker(enum pool_state state, pid_t pid)
     struct worker *worker = &workers.list[workers.count++];
 
     pool_worker_init(&worker->life, 30000);
+    log_source_init(&worker->log, &forward, "worker");
     worker->life.state = state;
     worker->pid = pid;
     worker->descriptor = -1;

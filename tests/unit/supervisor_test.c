@@ -35,6 +35,8 @@ static struct {
     int worker_code; /* not 0: it ends with this at once */
     bool ignore_term;
     bool refuse_on_term; /* exit 2 instead of a drain */
+    int flood;           /* lines that it writes at its start */
+    bool abort;          /* and ends by that, after last words without a line feed */
 } behaviour;
 
 static char folder[64];
@@ -44,6 +46,7 @@ static int told = -1; /* the test's end */
 static struct settings settings;
 static pid_t supervisor;
 static char unread[65536];
+static int standard[2]; /* what its standard output and error are: [1] */
 
 /* ---- the fakes ---- */
 
@@ -124,6 +127,22 @@ static bool take_messages(struct report_buffer *in, const struct worker_start *s
     return true;
 }
 
+/* Straight to its descriptors, as a library would. */
+static void write_much(void)
+{
+    char line[128];
+
+    for (int i = 0; i < behaviour.flood; i++) {
+        int size = snprintf(line, sizeof line, "\x1b[31mflood %d\x1b[0m\n", i);
+
+        (void)!write(i % 2 == 0 ? STDOUT_FILENO : STDERR_FILENO, line, (size_t)size);
+    }
+    if (behaviour.abort) {
+        (void)!write(STDERR_FILENO, "double free", 11);
+        abort();
+    }
+}
+
 static int fake_run(const struct worker_start *start)
 {
     struct report_buffer out = {0};
@@ -139,6 +158,7 @@ static int fake_run(const struct worker_start *start)
         return behaviour.worker_code;
     }
     send_reports(&out, start, QUEUE_RUNNING);
+    write_much();
     for (;;) {
         struct pollfd watched[2] = {{.fd = signals, .events = POLLIN},
                                     {.fd = start->report_descriptor, .events = POLLIN}};
@@ -271,6 +291,8 @@ static void start_supervisor(void)
     if (supervisor == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         log_capture(tell_log, NULL);
+        (void)dup2(standard[1], STDOUT_FILENO);
+        (void)dup2(standard[1], STDERR_FILENO);
         exit(supervisor_run(&settings, &hooks));
     }
     ck_assert_int_gt(supervisor, 0);
@@ -363,6 +385,8 @@ static void begin(void)
     (void)snprintf(pipe_path, sizeof pipe_path, "%s/pipe", folder);
     (void)snprintf(list_path, sizeof list_path, "%s/list", folder);
     ck_assert_int_eq(mkfifo(pipe_path, 0600), 0);
+    standard[0] = -1;
+    standard[1] = open("/dev/null", O_WRONLY | O_CLOEXEC);
     told = open(pipe_path, O_RDWR | O_CLOEXEC);
     ck_assert_int_ge(told, 0);
     ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
@@ -392,9 +416,21 @@ static void end(void)
         supervisor = 0;
     }
     (void)close(told);
+    (void)close(standard[1]);
     (void)unlink(pipe_path);
     (void)unlink(list_path);
     (void)rmdir(folder);
+}
+
+/* The next line of the log with these words. */
+static const char *wait_for_log(const char *words)
+{
+    const char *line = wait_for("log ");
+
+    while (strstr(line, words) == NULL) {
+        line = wait_for("log ");
+    }
+    return line;
 }
 
 /* ---- tests ---- */
@@ -489,12 +525,7 @@ START_TEST(a_drain_that_outlasts_the_grace_is_killed_and_its_queues_named)
     ck_assert_int_eq(stop(), 0);
     ck_assert_int_eq(kill(first.pid, 0), -1);
     for (size_t i = 0; i < 3; i++) {
-        const char *line = wait_for("log ");
-
-        while (strstr(line, "not drained") == NULL) {
-            line = wait_for("log ");
-        }
-        ck_assert_ptr_nonnull(strstr(line, named[i]));
+        ck_assert_ptr_nonnull(strstr(wait_for_log("not drained"), named[i]));
     }
 }
 END_TEST
@@ -632,6 +663,57 @@ START_TEST(with_a_star_the_first_listing_follows_start)
 }
 END_TEST
 
+/* Lines of the log up to the first one with these words. */
+static int count_log_to(const char *words)
+{
+    int count = 0;
+
+    while (strstr(wait_for("log "), words) == NULL) {
+        count++;
+    }
+    return count;
+}
+
+START_TEST(a_flood_of_output_is_cut_down_and_holds_nobody_up)
+{
+    bool piped = _i == 1;
+    unsigned port;
+
+    behaviour.flood = 20000;
+    settings.workers = piped ? 2 : 1;
+    if (piped) {
+        (void)close(standard[1]);
+        ck_assert_int_eq(pipe2(standard, O_CLOEXEC), 0);
+    }
+    start_supervisor();
+    port = wait_for_port();
+    (void)wait_for_log(": flood 0");
+    while (!shows(port, "queen_s3_windows_committed_total{queue=\"orders\"} 1\n")) {
+        /* each round is a whole request */
+    }
+    ck_assert_int_eq(kill(supervisor, SIGTERM), 0);
+    if (piped) {
+        ck_assert_int_lt(count_log_to("lines were left out"), LOG_BUDGET_LINES);
+        ck_assert_int_eq(close(standard[0]), 0);
+    } else {
+        (void)wait_for_log("worker 0: flood 199");
+        (void)wait_for_log("lines were left out");
+    }
+    ck_assert_int_eq(end_of_supervisor(), 0);
+}
+END_TEST
+
+START_TEST(the_last_words_of_a_worker_are_heard)
+{
+    behaviour.abort = true;
+    settings.workers = 1;
+    start_supervisor();
+    (void)wait_for_log("warn  worker 0: double free");
+    (void)wait_for_log("worker 0: ended by signal 6");
+    ck_assert_int_eq(stop(), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("supervisor");
@@ -654,6 +736,8 @@ int main(void)
     tcase_add_test(tests, a_port_that_is_taken_is_exit_1);
     tcase_add_test(tests, with_a_star_new_queues_are_shared_out_from_their_log_start);
     tcase_add_test(tests, with_a_star_the_first_listing_follows_start);
+    tcase_add_loop_test(tests, a_flood_of_output_is_cut_down_and_holds_nobody_up, 0, 2);
+    tcase_add_test(tests, the_last_words_of_a_worker_are_heard);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

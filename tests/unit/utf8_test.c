@@ -78,6 +78,85 @@ START_TEST(nothing_is_well_formed)
 }
 END_TEST
 
+/* By the definition: as many bytes as the number needs. */
+static size_t encode(unsigned long point, unsigned char bytes[4])
+{
+    if (point < 0x80) {
+        bytes[0] = (unsigned char)point;
+        return 1;
+    }
+    if (point < 0x800) {
+        bytes[0] = (unsigned char)(0xc0 | point >> 6);
+        bytes[1] = (unsigned char)(0x80 | (point & 0x3f));
+        return 2;
+    }
+    if (point < 0x10000) {
+        bytes[0] = (unsigned char)(0xe0 | point >> 12);
+        bytes[1] = (unsigned char)(0x80 | (point >> 6 & 0x3f));
+        bytes[2] = (unsigned char)(0x80 | (point & 0x3f));
+        return 3;
+    }
+    bytes[0] = (unsigned char)(0xf0 | point >> 18);
+    bytes[1] = (unsigned char)(0x80 | (point >> 12 & 0x3f));
+    bytes[2] = (unsigned char)(0x80 | (point >> 6 & 0x3f));
+    bytes[3] = (unsigned char)(0x80 | (point & 0x3f));
+    return 4;
+}
+
+START_TEST(every_code_point_but_surrogates)
+{
+    unsigned long wrong = 0;
+
+    for (unsigned long point = 0; point < 0x140000; point++) {
+        unsigned char bytes[4];
+        size_t size = encode(point, bytes);
+        size_t expected = point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff) ? 0 : size;
+        const char *text = (const char *)bytes;
+
+        wrong += utf8_length(text, size) != expected;
+        wrong += utf8_is_unfinished(text, size);
+        for (size_t short_of = 1; expected > 0 && short_of < size; short_of++) {
+            wrong += utf8_length(text, short_of) != 0;
+            wrong += !utf8_is_unfinished(text, short_of);
+        }
+    }
+    ck_assert_uint_eq(wrong, 0);
+}
+END_TEST
+
+START_TEST(what_is_unfinished)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+        size_t length;
+        bool unfinished;
+    } cases[] = {
+        {"\x80", 1, 0, false},
+        {"\xc0\xaf", 2, 0, false},
+        {"\xc1\xbf", 2, 0, false},
+        {"\xe0\x9f\xbf", 3, 0, false},
+        {"\xf0\x8f\xbf\xbf", 4, 0, false},
+        {"\xf5\x80\x80\x80", 4, 0, false},
+        {"\xff", 1, 0, false},
+        {"\xc3y", 2, 0, false},
+        {"\xe2\x82y", 3, 0, false},
+        {"\xe0\x80", 2, 0, false},
+        {"\xed\xa0", 2, 0, false},
+        {"\xf4\x90", 2, 0, false},
+        {"\xf0\x90", 2, 0, true},
+        {"\xf4\x8f\xbf", 3, 0, true},
+        {"\xc3\xa8\xa8", 3, 2, false},
+        {"ab", 2, 1, false},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_uint_eq(utf8_length(cases[i].bytes, cases[i].size), cases[i].length);
+        ck_assert_int_eq(utf8_is_unfinished(cases[i].bytes, cases[i].size), cases[i].unfinished);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("utf8");
@@ -85,6 +164,8 @@ int main(void)
     tcase_add_loop_test(test, a_character, 0, (int)COUNT(characters));
     tcase_add_loop_test(test, a_character_anywhere_in_a_text, 0, (int)COUNT(characters));
     tcase_add_test(test, nothing_is_well_formed);
+    tcase_add_test(test, every_code_point_but_surrogates);
+    tcase_add_test(test, what_is_unfinished);
     suite_add_tcase(suite, test);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
