@@ -307,6 +307,17 @@ void log_line(enum log_level level, const char *subject, const char *format, ...
     put_out(level, subject, message);
 }
 
+void log_asked(const char *subject, const char *format, ...)
+{
+    char message[LINE_SIZE];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    put_out(LOG_INFO, subject, message);
+}
+
 void log_limited(struct log_limit *limit, struct mono_ms now, enum log_level level, const char *subject,
                  const char *format, ...)
 {

@@ -28,6 +28,9 @@ void log_divert(void (*take)(void *argument, enum log_level level, const char *s
  * UTF-8, come out as \xNN. A line longer than 4096 bytes is cut, and says so with `…`. */
 void log_line(enum log_level level, const char *subject, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* What somebody has asked for: an info line whatever the level is. */
+void log_asked(const char *subject, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* A line as it is, of any length, with neither time nor level: what a process says before it ends, and the boot line.
  * Written like a log line: it doesn't wait either. */
 void log_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

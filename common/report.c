@@ -130,6 +130,7 @@ static bool size_fits_kind(const struct report_header *header, const void *body)
     case REPORT_WORKER: return header->size == sizeof(struct report_worker);
     case REPORT_SHARE: return header->size == sizeof(struct report_share);
     case REPORT_CONNECTOR: return header->size == sizeof(struct report_connector);
+    case REPORT_ASK_STATE: return header->size == 0;
     case REPORT_ASSIGN: {
         const struct report_assign *assign = body;
 
@@ -162,6 +163,17 @@ int report_next(struct report_buffer *buffer, struct report_header *header, cons
     }
     buffer->start += frame_size(header->size);
     return 1;
+}
+
+const char *report_state_name(uint32_t state)
+{
+    static const char *const names[] = {
+        [QUEUE_CLAIMING] = "claiming", [QUEUE_RECOVERING] = "recovering",
+        [QUEUE_RUNNING] = "running",   [QUEUE_STOPPED] = "stopped",
+        [QUEUE_LOST] = "lost",         [QUEUE_DRAINED] = "drained",
+    };
+
+    return state < sizeof names / sizeof names[0] ? names[state] : "unknown";
 }
 
 void report_buffer_free(struct report_buffer *buffer)

@@ -12,11 +12,12 @@
 #include "common/object_store.h"
 
 enum report_kind {
-    REPORT_QUEUE = 1,    /* worker → supervisor: struct report_queue */
-    REPORT_WORKER = 2,   /* worker → supervisor: struct report_worker, after the queues that changed */
-    REPORT_ASSIGN = 3,   /* supervisor → worker: struct report_assign, then name_size bytes of name */
-    REPORT_SHARE = 4,    /* supervisor → worker: struct report_share */
-    REPORT_CONNECTOR = 5 /* worker → supervisor: struct report_connector */
+    REPORT_QUEUE = 1,     /* worker → supervisor: struct report_queue */
+    REPORT_WORKER = 2,    /* worker → supervisor: struct report_worker, after the queues that changed */
+    REPORT_ASSIGN = 3,    /* supervisor → worker: struct report_assign, then name_size bytes of name */
+    REPORT_SHARE = 4,     /* supervisor → worker: struct report_share */
+    REPORT_CONNECTOR = 5, /* worker → supervisor: struct report_connector */
+    REPORT_ASK_STATE = 6  /* supervisor → worker, no body: to log one line a queue (4.2) */
 };
 
 struct report_header {
@@ -34,6 +35,9 @@ enum report_queue_state {
     QUEUE_LOST,    /* the lease went to another instance */
     QUEUE_DRAINED  /* clean stop done */
 };
+
+/* `claiming`, `recovering` … */
+const char *report_state_name(uint32_t state);
 
 /* Totals count from the worker's start: the supervisor adds what dead workers had. */
 struct report_queue {

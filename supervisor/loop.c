@@ -22,14 +22,16 @@
 #include "supervisor/answers.h"
 #include "supervisor/control.h"
 #include "supervisor/listener.h"
+#include "supervisor/notify.h"
+#include "supervisor/reload.h"
+#include "supervisor/roll.h"
 #include "supervisor/stop_signals.h"
 
 #define EXIT_LISTEN        1
 #define EXIT_CONFIGURATION 2
 #define EXIT_SIGNAL        128
-#define GRACE_MARGIN_MS    1000 /* between the last SIGKILL and the end of the grace */
-#define GRACE_LEAST_MS     100
-#define REAP_LIMIT_MS      500 /* what SIGKILL may take; a process that the kernel can't end is left to it */
+#define REAP_LIMIT_MS      500   /* what SIGKILL may take; a process that the kernel can't end is left to it */
+#define NOTIFY_MARGIN_MS   10000 /* what the service manager allows beyond our own limits */
 #define LISTING_INTERVALS  10
 #define LISTING_LEAST_MS   1000
 #define POLL_SIGNALS       0
@@ -51,7 +53,7 @@ enum phase {
 };
 
 struct supervisor {
-    const struct settings *settings;
+    struct settings *settings;
     const struct supervisor_hooks *hooks;
     struct log_forward forward;
     struct collect collect;
@@ -61,6 +63,9 @@ struct supervisor {
     struct control *control; /* NULL: none */
     struct answers answers;
     struct probe probe;
+    struct notify notify;
+    struct roll roll;
+    bool hangup; /* SIGHUP came before there were workers */
     struct pollfd *watched;
     int signals;
     struct stop_signals stop_signals;
@@ -88,11 +93,14 @@ static void begin_killing(struct supervisor *supervisor, struct mono_ms now)
 
 static void begin_stop(struct supervisor *supervisor, int exit_code, struct mono_ms now)
 {
-    int64_t grace = supervisor->settings->shutdown_grace_ms - GRACE_MARGIN_MS;
+    int64_t grace = supervisor->settings->shutdown_grace_ms;
 
     supervisor->phase = PHASE_DRAINING;
     supervisor->exit_code = exit_code;
-    supervisor->deadline.v = now.v + (grace < GRACE_LEAST_MS ? GRACE_LEAST_MS : grace);
+    supervisor->deadline.v = now.v + pool_drain_ms(grace);
+    notify_state(&supervisor->notify, now, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%lld",
+                 (long long)(grace + NOTIFY_MARGIN_MS) * 1000);
+    (void)roll_take(&supervisor->roll, ROLL_STOP);
     probe_kill(&supervisor->probe);
     workers_stop(&supervisor->workers, now);
 }
@@ -198,6 +206,9 @@ static void take_probe_result(struct supervisor *supervisor, const struct probe_
     } else {
         assign_listed(supervisor, settings->queues, settings->queue_count, true, now);
     }
+    if (boot) {
+        notify_state(&supervisor->notify, now, "READY=1");
+    }
     if (supervisor->collect.queue_count == 0 && boot) {
         log_line(LOG_INFO, NULL, "no queue yet: waiting for the first");
     }
@@ -214,6 +225,103 @@ static void tick_probe(struct supervisor *supervisor, struct mono_ms now)
                supervisor->listing.v <= now.v) {
         start_probe(supervisor, now);
     }
+}
+
+/* ---- rolling restarts ---- */
+
+static unsigned read_settings(struct supervisor *supervisor, struct mono_ms now)
+{
+    const struct supervisor_hooks *hooks = supervisor->hooks;
+    struct settings *settings = supervisor->settings;
+    struct error error;
+
+    notify_reloading(&supervisor->notify, now);
+    if (hooks->reload == NULL) {
+        log_line(LOG_ERROR, NULL, "SIGHUP: nothing has changed: this command reads no settings again");
+        return roll_take(&supervisor->roll, ROLL_REFUSED);
+    }
+    if (reload_settings(settings, supervisor->workers.limit, hooks->reload, hooks->reload_argument, &error) != 0) {
+        log_line(LOG_ERROR, NULL, "SIGHUP: nothing has changed: %s", error.message);
+        return roll_take(&supervisor->roll, ROLL_REFUSED);
+    }
+    log_configure(settings->log_level, settings->log_json);
+    log_line(LOG_INFO, NULL, "SIGHUP: the settings are read, one worker after another is started again");
+    workers_resettle(&supervisor->workers);
+    supervisor->roll.count = supervisor->workers.count;
+    return roll_take(&supervisor->roll, ROLL_READ);
+}
+
+static void roll_on(struct supervisor *supervisor, enum roll_event event, struct mono_ms now)
+{
+    unsigned actions = roll_take(&supervisor->roll, event);
+
+    if ((actions & ROLL_TELL_BROKEN) != 0) {
+        log_line(LOG_ERROR, NULL, "worker %zu: did not come up again: the rolling restart ends here",
+                 supervisor->roll.place);
+    }
+    if ((actions & ROLL_TELL_DONE) != 0) {
+        log_line(LOG_INFO, NULL, "every worker has been started again");
+    }
+    if ((actions & ROLL_TELL_LATER) != 0) {
+        log_line(LOG_INFO, NULL, "SIGHUP: one more round will follow");
+    }
+    if ((actions & ROLL_READ_SETTINGS) != 0) {
+        actions = read_settings(supervisor, now);
+    }
+    if ((actions & ROLL_BEGIN_TURN) != 0) {
+        workers_roll(&supervisor->workers, supervisor->roll.place, now);
+    }
+    if (supervisor->roll.state == ROLL_IDLE) {
+        notify_state(&supervisor->notify, now, "READY=1");
+    }
+}
+
+static void hang_up(struct supervisor *supervisor, struct mono_ms now)
+{
+    if (supervisor->phase == PHASE_PROBING) {
+        supervisor->hangup = true;
+    } else if (supervisor->phase == PHASE_RUNNING) {
+        roll_on(supervisor, ROLL_ASKED, now);
+    }
+}
+
+static void advance_roll(struct supervisor *supervisor, struct mono_ms now)
+{
+    const struct roll *roll = &supervisor->roll;
+    enum roll_event event;
+
+    if (supervisor->hangup && supervisor->phase == PHASE_RUNNING) {
+        supervisor->hangup = false;
+        roll_on(supervisor, ROLL_ASKED, now);
+    }
+    if (roll->state == ROLL_TURNING || roll->state == ROLL_REPEATED) {
+        event = roll_look(supervisor->workers.list[roll->place].life.state);
+        if (event != ROLL_EVENT_COUNT) {
+            roll_on(supervisor, event, now);
+        }
+    }
+}
+
+/* ---- what the service manager sees ---- */
+
+static void tick_notify(struct supervisor *supervisor, struct mono_ms now)
+{
+    char text[NOTIFY_TEXT_SIZE];
+    size_t queues = supervisor->collect.queue_count;
+    size_t workers = supervisor->workers.count;
+
+    if (supervisor->phase == PHASE_PROBING) {
+        notify_status(&supervisor->notify, "asking the broker and the bucket");
+    } else {
+        (void)snprintf(text, sizeof text, "%zu queue%s, %zu worker%s%s%s", queues, queues == 1 ? "" : "s", workers,
+                       workers == 1 ? "" : "s",
+                       workers == 0   ? ""
+                       : workers == 1 ? ": "
+                                      : ", the worst one: ",
+                       workers == 0 ? "" : pool_state_name(workers_worst(&supervisor->workers)));
+        notify_status(&supervisor->notify, text);
+    }
+    notify_tick(&supervisor->notify, now);
 }
 
 /* ---- one turn ---- */
@@ -249,8 +357,10 @@ static void read_signals(struct supervisor *supervisor, struct mono_ms now)
             reap(supervisor, now);
         } else if (number == SIGTERM || number == SIGINT) {
             take_stop_signal(supervisor, number, (pid_t)information.ssi_pid, now);
+        } else if (number == SIGHUP) {
+            hang_up(supervisor, now);
         } else {
-            log_line(LOG_WARN, NULL, "signal %d: not supported by this version", number);
+            workers_ask_state(&supervisor->workers);
         }
     }
 }
@@ -272,6 +382,9 @@ static int wait_ms(const struct supervisor *supervisor, struct mono_ms now)
         sooner(&wait, deadline.v - now.v);
     }
     if (log_source_deadline(&supervisor->probe.log, &deadline)) {
+        sooner(&wait, deadline.v - now.v);
+    }
+    if (notify_deadline(&supervisor->notify, &deadline)) {
         sooner(&wait, deadline.v - now.v);
     }
     int64_t control = control_timeout_ms(supervisor->control, now);
@@ -364,7 +477,9 @@ static void turn(struct supervisor *supervisor)
     control_run(supervisor->control, now);
     workers_tick(&supervisor->workers, now);
     tick_probe(supervisor, now);
+    advance_roll(supervisor, now);
     advance_stop(supervisor, now);
+    tick_notify(supervisor, now);
 }
 
 /* ---- begin and end ---- */
@@ -428,11 +543,15 @@ static int run(struct supervisor *supervisor)
         log_say("queen-s3: %s", error.message);
         return EXIT_CONFIGURATION;
     }
+    notify_open(&supervisor->notify);
+    notify_state(&supervisor->notify, clock_mono(), "EXTEND_TIMEOUT_USEC=%lld",
+                 (long long)(PROBE_LIMIT_MS + NOTIFY_MARGIN_MS) * 1000);
     if (settings->all_queues || settings->queue_count > 0) {
         start_probe(supervisor, clock_mono());
     } else { /* connectors alone: each asks its own bucket */
         supervisor->phase = PHASE_RUNNING;
         workers_start_new(&supervisor->workers, clock_mono());
+        notify_state(&supervisor->notify, clock_mono(), "READY=1");
     }
     while (!supervisor->finished) {
         turn(supervisor);
@@ -440,16 +559,16 @@ static int run(struct supervisor *supervisor)
     return supervisor->exit_code;
 }
 
-int supervisor_run(const struct settings *settings, const struct supervisor_hooks *hooks)
+int supervisor_run(struct settings *settings, const struct supervisor_hooks *hooks)
 {
     return supervisor_run_connectors(settings, NULL, hooks);
 }
 
-int supervisor_run_connectors(const struct settings *settings, const struct worker_connectors *connectors,
+int supervisor_run_connectors(struct settings *settings, const struct worker_connectors *connectors,
                               const struct supervisor_hooks *hooks)
 {
     size_t limit = (size_t)settings->workers;
-    struct supervisor supervisor = {.settings = settings, .hooks = hooks, .signals = -1};
+    struct supervisor supervisor = {.settings = settings, .hooks = hooks, .signals = -1, .notify.descriptor = -1};
     int exit_code;
 
     if (!settings->all_queues && settings->queue_count < limit) {
@@ -474,6 +593,7 @@ int supervisor_run_connectors(const struct settings *settings, const struct work
     log_source_finish(&supervisor.probe.log);
     listener_destroy(supervisor.listener);
     control_close(supervisor.control);
+    notify_close(&supervisor.notify);
     workers_free(&supervisor.workers);
     collect_free(&supervisor.collect);
     connectors_free(&supervisor.connectors);

@@ -6,6 +6,7 @@
 
 #include "common/settings.h"
 #include "supervisor/probe.h"
+#include "supervisor/reload.h"
 #include "supervisor/workers.h"
 
 /* What runs in the children: the program gives the worker's own, tests give others. */
@@ -14,6 +15,8 @@ struct supervisor_hooks {
     probe_function *ask;
     probe_clean_function *clean;
     connector_function *run_connector; /* may be NULL where there are no connectors */
+    reload_read *reload;               /* in this process: the settings for a rolling restart; NULL: there is none */
+    void *reload_argument;
 };
 
 /* Holds SIGTERM and SIGINT back until supervisor_run() takes them, so that a stop in the first moments is one as any
@@ -21,11 +24,11 @@ struct supervisor_hooks {
 void supervisor_hold_signals(void);
 
 /* Returns the exit code of the process (spec 3.2, 4.2); what failed has been said on stderr. To be called once, from a
- * process that has one thread: it takes over signals for good. */
-int supervisor_run(const struct settings *settings, const struct supervisor_hooks *hooks);
+ * process that has one thread: it takes over signals for good. A rolling restart replaces *settings. */
+int supervisor_run(struct settings *settings, const struct supervisor_hooks *hooks);
 /* With connectors beside the queues that the settings name, or, where they name none, alone: then nothing is probed.
  * connectors must outlive the call. */
-int supervisor_run_connectors(const struct settings *settings, const struct worker_connectors *connectors,
+int supervisor_run_connectors(struct settings *settings, const struct worker_connectors *connectors,
                               const struct supervisor_hooks *hooks);
 
 #endif

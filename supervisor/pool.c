@@ -10,6 +10,8 @@
 #define AGAIN  32u /* not for the caller: the wait before the next kill of a worker that hangs starts anew */
 
 #define POOL_SLAY_AGAIN_MS 10000
+#define GRACE_MARGIN_MS    1000 /* between the last SIGKILL and the end of the grace */
+#define GRACE_LEAST_MS     100
 
 struct cell {
     enum pool_state next;
@@ -28,6 +30,7 @@ static const struct cell table[POOL_STATE_COUNT][POOL_EVENT_COUNT] =
                 [POOL_RETRY] = {POOL_STARTING, 0},
                 [POOL_EXIT] = {POOL_BACKOFF, 0},
                 [POOL_REFUSE] = {POOL_DOWN, POOL_GIVE_UP},
+                [POOL_ROLL] = {POOL_ROLLING, POOL_TERMINATE},
                 [POOL_STOP] = {POOL_STOPPING, POOL_TERMINATE},
                 [POOL_KILL] = {POOL_STOPPING, POOL_SLAY},
             },
@@ -41,6 +44,7 @@ static const struct cell table[POOL_STATE_COUNT][POOL_EVENT_COUNT] =
                 [POOL_RETRY] = {POOL_RUNNING, 0},
                 [POOL_EXIT] = {POOL_BACKOFF, 0},
                 [POOL_REFUSE] = {POOL_DOWN, POOL_GIVE_UP},
+                [POOL_ROLL] = {POOL_ROLLING, POOL_TERMINATE},
                 [POOL_STOP] = {POOL_STOPPING, POOL_TERMINATE},
                 [POOL_KILL] = {POOL_STOPPING, POOL_SLAY},
             },
@@ -54,6 +58,7 @@ static const struct cell table[POOL_STATE_COUNT][POOL_EVENT_COUNT] =
                 [POOL_RETRY] = {POOL_SILENT, 0},
                 [POOL_EXIT] = {POOL_BACKOFF, 0},
                 [POOL_REFUSE] = {POOL_DOWN, POOL_GIVE_UP},
+                [POOL_ROLL] = {POOL_ROLLING, POOL_TERMINATE},
                 [POOL_STOP] = {POOL_STOPPING, POOL_TERMINATE},
                 [POOL_KILL] = {POOL_STOPPING, POOL_SLAY},
             },
@@ -67,8 +72,23 @@ static const struct cell table[POOL_STATE_COUNT][POOL_EVENT_COUNT] =
                 [POOL_RETRY] = {POOL_STARTING, POOL_FORK},
                 [POOL_EXIT] = {POOL_BACKOFF, 0},
                 [POOL_REFUSE] = {POOL_BACKOFF, 0},
+                [POOL_ROLL] = {POOL_STARTING, POOL_FORK},
                 [POOL_STOP] = {POOL_DOWN, 0},
                 [POOL_KILL] = {POOL_DOWN, 0},
+            },
+        [POOL_ROLLING] =
+            {
+                [POOL_START] = {POOL_ROLLING, 0},
+                [POOL_REPORT] = {POOL_ROLLING, 0},
+                [POOL_SILENCE] = {POOL_ROLLING, 0},
+                [POOL_HANG] = {POOL_ROLLING, POOL_SLAY | AGAIN},
+                [POOL_HEALTHY] = {POOL_ROLLING, 0},
+                [POOL_RETRY] = {POOL_ROLLING, 0},
+                [POOL_EXIT] = {POOL_STARTING, POOL_FORK},
+                [POOL_REFUSE] = {POOL_STARTING, POOL_FORK},
+                [POOL_ROLL] = {POOL_ROLLING, 0},
+                [POOL_STOP] = {POOL_STOPPING, POOL_TERMINATE},
+                [POOL_KILL] = {POOL_STOPPING, POOL_SLAY},
             },
         [POOL_STOPPING] =
             {
@@ -80,6 +100,7 @@ static const struct cell table[POOL_STATE_COUNT][POOL_EVENT_COUNT] =
                 [POOL_RETRY] = {POOL_STOPPING, 0},
                 [POOL_EXIT] = {POOL_DOWN, 0},
                 [POOL_REFUSE] = {POOL_DOWN, 0},
+                [POOL_ROLL] = {POOL_STOPPING, 0},
                 [POOL_STOP] = {POOL_STOPPING, 0},
                 [POOL_KILL] = {POOL_STOPPING, POOL_SLAY},
             },
@@ -93,6 +114,7 @@ static const struct cell table[POOL_STATE_COUNT][POOL_EVENT_COUNT] =
                 [POOL_RETRY] = {POOL_DOWN, 0},
                 [POOL_EXIT] = {POOL_DOWN, 0},
                 [POOL_REFUSE] = {POOL_DOWN, 0},
+                [POOL_ROLL] = {POOL_STARTING, POOL_FORK},
                 [POOL_STOP] = {POOL_DOWN, 0},
                 [POOL_KILL] = {POOL_DOWN, 0},
             },
@@ -111,6 +133,8 @@ static void arrive(struct pool_worker *worker, struct mono_ms now)
         worker->last_report = now;
     } else if (worker->state == POOL_SILENT) {
         worker->hang_deadline = later(worker->last_report, worker->hang_ms);
+    } else if (worker->state == POOL_ROLLING) {
+        worker->hang_deadline = later(now, worker->grace_ms);
     } else if (worker->state == POOL_BACKOFF) {
         worker->backoff_ms *= 2;
         if (worker->backoff_ms < POOL_BACKOFF_MIN_MS) {
@@ -122,12 +146,22 @@ static void arrive(struct pool_worker *worker, struct mono_ms now)
     }
 }
 
-void pool_worker_init(struct pool_worker *worker, int64_t lease_ttl_ms)
+void pool_worker_init(struct pool_worker *worker)
 {
-    *worker = (struct pool_worker){.state = POOL_DOWN, .hang_ms = POOL_HANG_MS};
-    if (worker->hang_ms < 2 * lease_ttl_ms) {
-        worker->hang_ms = 2 * lease_ttl_ms;
-    }
+    *worker = (struct pool_worker){.state = POOL_DOWN};
+}
+
+void pool_worker_set(struct pool_worker *worker, int64_t lease_ttl_ms, int64_t shutdown_grace_ms)
+{
+    worker->hang_ms = 2 * lease_ttl_ms > POOL_HANG_MS ? 2 * lease_ttl_ms : POOL_HANG_MS;
+    worker->grace_ms = pool_drain_ms(shutdown_grace_ms);
+}
+
+int64_t pool_drain_ms(int64_t shutdown_grace_ms)
+{
+    int64_t left = shutdown_grace_ms - GRACE_MARGIN_MS;
+
+    return left < GRACE_LEAST_MS ? GRACE_LEAST_MS : left;
 }
 
 unsigned pool_take(struct pool_worker *worker, enum pool_event event, struct mono_ms now)
@@ -139,8 +173,8 @@ unsigned pool_take(struct pool_worker *worker, enum pool_event event, struct mon
     if (event == POOL_REPORT) {
         worker->last_report = now;
     }
-    if (event == POOL_RETRY && before == POOL_BACKOFF) {
-        worker->restarts++;
+    if (before == POOL_BACKOFF && worker->state == POOL_STARTING) {
+        worker->restarts++; /* also one that a rolling restart brought forward: it follows a death */
     }
     if (worker->state != before) {
         arrive(worker, now);
@@ -171,6 +205,7 @@ static bool next_deadline(const struct pool_worker *worker, struct mono_ms *dead
         }
         return true;
     case POOL_SILENT:
+    case POOL_ROLLING:
         *deadline = worker->hang_deadline;
         *event = POOL_HANG;
         return true;
@@ -204,8 +239,9 @@ bool pool_is_alive(const struct pool_worker *worker)
 const char *pool_state_name(enum pool_state state)
 {
     static const char *const names[POOL_STATE_COUNT] = {
-        [POOL_STARTING] = "starting", [POOL_RUNNING] = "running",   [POOL_SILENT] = "silent",
-        [POOL_BACKOFF] = "backoff",   [POOL_STOPPING] = "stopping", [POOL_DOWN] = "down",
+        [POOL_STARTING] = "starting", [POOL_RUNNING] = "running",  [POOL_SILENT] = "silent",
+        [POOL_BACKOFF] = "backoff",   [POOL_ROLLING] = "stopping", [POOL_STOPPING] = "stopping",
+        [POOL_DOWN] = "down",
     };
 
     return names[state];

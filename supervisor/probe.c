@@ -16,9 +16,6 @@
 
 #include "supervisor/child.h"
 
-/* Three calls of 30 s each (spec 3.2), and some for the names to resolve. */
-#define PROBE_LIMIT_MS 100000
-
 struct errand {
     const struct settings *settings;
     probe_function *ask;

@@ -15,6 +15,9 @@
 
 #define PROBE_FAILED 3 /* the exit code of spec 3.2 */
 
+/* Three calls of 30 s each (spec 3.2), and some for the names to resolve; then it is killed. */
+#define PROBE_LIMIT_MS 100000
+
 /* worker_probe() of worker/worker.h. */
 typedef int probe_function(const struct settings *settings, char ***names, size_t *count, struct error *error);
 /* file_store_clean(), for a file: endpoint. */

@@ -54,7 +54,7 @@ void workers_add_connectors(struct workers *workers, const struct worker_connect
     for (; workers->count < connectors->worker_count; workers->count++) {
         struct worker *worker = &workers->list[workers->count];
 
-        pool_worker_init(&worker->life, workers->settings->lease_ttl_ms);
+        pool_worker_init(&worker->life);
         init_place(workers, workers->count);
     }
 }
@@ -244,6 +244,7 @@ static int start_process(struct workers *workers, struct worker *worker, struct 
         memcpy(worker->previous, worker->incarnation, sizeof worker->previous);
     }
     make_incarnation(worker->incarnation);
+    pool_worker_set(&worker->life, workers->settings->lease_ttl_ms, workers->settings->shutdown_grace_ms);
     worker->reported = false;
     worker->drained = false;
     pid = is_connector(workers, worker) ? fork_connector(workers, worker, ends[1], output, error)
@@ -266,21 +267,21 @@ static int start_process(struct workers *workers, struct worker *worker, struct 
 
 /* ---- events and actions ---- */
 
-static void take(struct workers *workers, struct worker *worker, enum pool_event event, struct mono_ms now)
+/* What pool_take() said; the worker came from the state `before`. */
+static void act(struct workers *workers, struct worker *worker, unsigned actions, enum pool_event event,
+                enum pool_state before, struct mono_ms now)
 {
     size_t number = number_of(workers, worker);
-    enum pool_state before = worker->life.state;
-    unsigned actions = pool_take(&worker->life, event, now);
     struct error error;
 
-    if (before != worker->life.state && worker->life.state == POOL_SILENT) {
-        log_line(LOG_WARN, NULL, "worker %zu: silent for %d s", number, POOL_SILENCE_MS / 1000);
-    }
     if ((actions & POOL_TERMINATE) != 0) {
         child_signal_group(worker->pid, SIGTERM);
     }
     if ((actions & POOL_SLAY) != 0) {
-        log_line(LOG_WARN, NULL, "worker %zu: killed%s", number, event == POOL_HANG ? ", it hangs" : "");
+        log_line(LOG_WARN, NULL, "worker %zu: killed%s", number,
+                 event != POOL_HANG       ? ""
+                 : before == POOL_ROLLING ? ", its drain outlasts the grace"
+                                          : ", it hangs");
         child_signal_group(worker->pid, SIGKILL);
     }
     /* A connector stops nothing but itself, unless there is nothing else. */
@@ -295,10 +296,27 @@ static void take(struct workers *workers, struct worker *worker, enum pool_event
     }
 }
 
-static void log_end(const struct worker *worker, size_t number, int wait_status)
+static void take(struct workers *workers, struct worker *worker, enum pool_event event, struct mono_ms now)
+{
+    size_t number = number_of(workers, worker);
+    enum pool_state before = worker->life.state;
+    unsigned actions = pool_take(&worker->life, event, now);
+
+    if (before != worker->life.state && worker->life.state == POOL_SILENT) {
+        log_line(LOG_WARN, NULL, "worker %zu: silent for %d s", number, POOL_SILENCE_MS / 1000);
+    }
+    if (before != worker->life.state && worker->life.state == POOL_ROLLING) {
+        log_line(LOG_INFO, NULL, "worker %zu: drains, to be started again", number);
+    }
+    act(workers, worker, actions, event, before, now);
+}
+
+/* before: the state that it died in; now it is in the next one. */
+static void log_end(const struct worker *worker, size_t number, enum pool_state before, int wait_status)
 {
     bool restarts = worker->life.state == POOL_BACKOFF;
-    enum log_level level = worker->life.state == POOL_DOWN && worker->drained ? LOG_INFO : LOG_WARN;
+    bool wanted = before == POOL_STOPPING || before == POOL_ROLLING;
+    enum log_level level = wanted && worker->drained ? LOG_INFO : LOG_WARN;
     char after[64] = "";
 
     if (restarts) {
@@ -309,6 +327,17 @@ static void log_end(const struct worker *worker, size_t number, int wait_status)
     } else {
         log_line(level, NULL, "worker %zu: exit %d%s", number, WEXITSTATUS(wait_status), after);
     }
+}
+
+/* Its next life is told of after its end. */
+static void end(struct workers *workers, struct worker *worker, enum pool_event event, int wait_status,
+                struct mono_ms now)
+{
+    enum pool_state before = worker->life.state;
+    unsigned actions = pool_take(&worker->life, event, now);
+
+    log_end(worker, number_of(workers, worker), before, wait_status);
+    act(workers, worker, actions, event, before, now);
 }
 
 bool workers_reaped(struct workers *workers, pid_t pid, int wait_status, const struct rusage *usage, struct mono_ms now)
@@ -334,8 +363,7 @@ bool workers_reaped(struct workers *workers, pid_t pid, int wait_status, const s
         worker->ended = true;
         worker->end_status = wait_status;
         worker->end_wall = clock_wall();
-        take(workers, worker, refused ? POOL_REFUSE : POOL_EXIT, now);
-        log_end(worker, i, wait_status);
+        end(workers, worker, refused ? POOL_REFUSE : POOL_EXIT, wait_status, now);
         return true;
     }
     return false;
@@ -384,6 +412,11 @@ void workers_kill(struct workers *workers, struct mono_ms now)
     for (size_t i = 0; i < workers->count; i++) {
         take(workers, &workers->list[i], POOL_KILL, now);
     }
+}
+
+void workers_roll(struct workers *workers, size_t number, struct mono_ms now)
+{
+    take(workers, &workers->list[number], POOL_ROLL, now);
 }
 
 bool workers_all_down(const struct workers *workers)
@@ -481,7 +514,7 @@ void workers_assign(struct workers *workers, const char *name, bool from_log_sta
     free(counts);
     worker = &workers->list[place];
     if (place == workers->count) {
-        pool_worker_init(&worker->life, workers->settings->lease_ttl_ms);
+        pool_worker_init(&worker->life);
         init_place(workers, place);
         workers->count++;
     }
@@ -490,7 +523,7 @@ void workers_assign(struct workers *workers, const char *name, bool from_log_sta
     tell(workers, worker, REPORT_ASSIGN, &assign, sizeof assign, name);
 }
 
-void workers_start_new(struct workers *workers, struct mono_ms now)
+void workers_resettle(struct workers *workers)
 {
     for (size_t i = 0; i < workers->count; i++) {
         struct worker *worker = &workers->list[i];
@@ -501,8 +534,25 @@ void workers_start_new(struct workers *workers, struct mono_ms now)
             tell(workers, worker, REPORT_SHARE, &share, sizeof share, NULL);
         }
     }
+}
+
+void workers_start_new(struct workers *workers, struct mono_ms now)
+{
+    workers_resettle(workers);
     for (size_t i = 0; i < workers->count; i++) {
         take(workers, &workers->list[i], POOL_START, now);
+    }
+}
+
+void workers_ask_state(struct workers *workers)
+{
+    for (size_t i = 0; i < workers->count; i++) {
+        struct worker *worker = &workers->list[i];
+
+        if (worker->descriptor < 0) {
+            log_line(LOG_INFO, NULL, "worker %zu: %s", i, pool_state_name(worker->life.state));
+        }
+        tell(workers, worker, REPORT_ASK_STATE, NULL, 0, NULL);
     }
 }
 
@@ -517,6 +567,22 @@ void workers_name_undone(const struct workers *workers)
             log_line(LOG_WARN, queue->name, "not drained before the stop; the next start redoes it identically");
         }
     }
+}
+
+enum pool_state workers_worst(const struct workers *workers)
+{
+    static const int badness[POOL_STATE_COUNT] = {
+        [POOL_RUNNING] = 0, [POOL_STARTING] = 1, [POOL_ROLLING] = 2, [POOL_STOPPING] = 3,
+        [POOL_SILENT] = 4,  [POOL_BACKOFF] = 5,  [POOL_DOWN] = 6,
+    };
+    enum pool_state worst = workers->list[0].life.state;
+
+    for (size_t i = 1; i < workers->count; i++) {
+        if (badness[workers->list[i].life.state] > badness[worst]) {
+            worst = workers->list[i].life.state;
+        }
+    }
+    return worst;
 }
 
 void workers_describe(struct workers *workers, struct exposition_worker *out)

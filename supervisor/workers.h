@@ -85,12 +85,22 @@ bool workers_reaped(struct workers *workers, pid_t pid, int wait_status, const s
 void workers_tick(struct workers *workers, struct mono_ms now);
 bool workers_deadline(const struct workers *workers, struct mono_ms *deadline);
 
+/* The settings in force have changed: tells everyone its share of the memory. What else is new begins with a new life. */
+void workers_resettle(struct workers *workers);
+/* Its turn in a rolling restart. */
+void workers_roll(struct workers *workers, size_t number, struct mono_ms now);
+/* Each says in one log line a queue how it stands (spec 4.2, SIGUSR1). */
+void workers_ask_state(struct workers *workers);
+
 void workers_stop(struct workers *workers, struct mono_ms now);
 void workers_kill(struct workers *workers, struct mono_ms now);
 bool workers_all_down(const struct workers *workers);
 
 /* One log line a queue that wasn't drained (spec 4.2). */
 void workers_name_undone(const struct workers *workers);
+
+/* The state that is furthest from running; some worker must be there. */
+enum pool_state workers_worst(const struct workers *workers);
 
 /* For /metrics: limit entries' room. */
 void workers_describe(struct workers *workers, struct exposition_worker *out);

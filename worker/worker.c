@@ -252,9 +252,33 @@ static void queue_add(struct worker *worker, const char *name, uint32_t number, 
         queue_start(seat->queue);
 }
 
+/* One line a queue, as SIGUSR1 asks the pool for (spec 4.2). */
+static void say_state(struct worker *worker, struct queue *queue)
+{
+    struct report_queue report;
+    struct broker_us safe_time;
+    struct mono_ms arrived;
+    struct wall_ms wall;
+    char window[32] = "none";
+    char lag[32] = "unknown";
+    queue_report(queue, &report);
+    if (report.k >= 0)
+        snprintf(window, sizeof window, "%" PRId64, report.k);
+    if (report.through_us != INT64_MIN && discovery_safe_time(worker->host.discovery, &safe_time, &arrived, &wall)) {
+        int64_t broker_us = safe_time.v + (world_now(&worker->world).v - arrived.v) * 1000;
+        int64_t lag_us = broker_us > report.through_us ? broker_us - report.through_us : 0;
+        snprintf(lag, sizeof lag, "%.3f s", (double)lag_us / 1e6);
+    }
+    log_asked(queue_name(queue), "%s, window %s, %" PRIu64 " bytes buffered, lag %s", report_state_name(report.state),
+              window, report.buffer_bytes, lag);
+}
+
 static void worker_take_frame(struct worker *worker, const struct report_header *header, const void *body)
 {
-    if (header->kind == REPORT_SHARE && header->size == sizeof(struct report_share)) {
+    if (header->kind == REPORT_ASK_STATE) {
+        for (size_t i = 0; i < worker->seat_count; i++)
+            say_state(worker, worker->seats[i].queue);
+    } else if (header->kind == REPORT_SHARE && header->size == sizeof(struct report_share)) {
         struct report_share share;
         memcpy(&share, body, sizeof share);
         worker->budget.limit = share.budget_bytes;

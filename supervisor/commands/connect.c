@@ -92,6 +92,7 @@ static int run_connect(const char *file, const char *const *paths, size_t path_c
     struct settings settings;
     struct error error;
 
+    log_open();
     if (settings_load_connect(file, &settings, &error) != 0) {
         (void)fprintf(stderr, "queen-s3: %s\n", error.message);
         return COMMAND_CONFIGURATION;

@@ -49,10 +49,25 @@ static char *keep_path(const char *file)
     return path;
 }
 
-/* file: NULL, or where settings are read from beside the environment. */
-static int run_sink(const char *file)
+/* For a rolling restart: as at the start. file: as run_sink() has it. */
+static int read_again(void *file, struct settings *fresh, struct error *error)
 {
-    static const struct supervisor_hooks hooks = {worker_run, worker_probe, file_store_clean, worker_run_connector};
+    int code = settings_load(file, fresh, error);
+
+    if (code == 0) {
+        code = validate_settings(fresh, error);
+        if (code != 0) {
+            settings_free(fresh);
+        }
+    }
+    return code;
+}
+
+/* file: NULL, or where settings are read from beside the environment. */
+static int run_sink(char *file)
+{
+    const struct supervisor_hooks hooks = {worker_run,           worker_probe, file_store_clean,
+                                           worker_run_connector, read_again,   file};
     struct settings settings;
     struct error error;
     int exit_code = COMMAND_CONFIGURATION;

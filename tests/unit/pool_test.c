@@ -6,24 +6,27 @@
 #include <check.h>
 #include <stdlib.h>
 
-#define TTL_MS 30000
+#define TTL_MS   30000
+#define GRACE_MS 20000
 
 /* Written down a second time, in words short enough to be read as a table; the two have to agree. */
 #define STA POOL_STARTING
 #define RUN POOL_RUNNING
 #define SIL POOL_SILENT
 #define BAC POOL_BACKOFF
+#define ROL POOL_ROLLING
 #define STO POOL_STOPPING
 #define DOW POOL_DOWN
 
 static const enum pool_state expected_state[POOL_STATE_COUNT][POOL_EVENT_COUNT] = {
-    /*          START REPORT SILENCE HANG HEALTHY RETRY EXIT REFUSE STOP KILL */
-    /* STA */ {STA, RUN, SIL, STA, STA, STA, BAC, DOW, STO, STO},
-    /* RUN */ {RUN, RUN, SIL, RUN, RUN, RUN, BAC, DOW, STO, STO},
-    /* SIL */ {SIL, RUN, SIL, SIL, SIL, SIL, BAC, DOW, STO, STO},
-    /* BAC */ {BAC, BAC, BAC, BAC, BAC, STA, BAC, BAC, DOW, DOW},
-    /* STO */ {STO, STO, STO, STO, STO, STO, DOW, DOW, STO, STO},
-    /* DOW */ {STA, DOW, DOW, DOW, DOW, DOW, DOW, DOW, DOW, DOW},
+    /*          START REPORT SILENCE HANG HEALTHY RETRY EXIT REFUSE ROLL STOP KILL */
+    /* STA */ {STA, RUN, SIL, STA, STA, STA, BAC, DOW, ROL, STO, STO},
+    /* RUN */ {RUN, RUN, SIL, RUN, RUN, RUN, BAC, DOW, ROL, STO, STO},
+    /* SIL */ {SIL, RUN, SIL, SIL, SIL, SIL, BAC, DOW, ROL, STO, STO},
+    /* BAC */ {BAC, BAC, BAC, BAC, BAC, STA, BAC, BAC, STA, DOW, DOW},
+    /* ROL */ {ROL, ROL, ROL, ROL, ROL, ROL, STA, STA, ROL, STO, STO},
+    /* STO */ {STO, STO, STO, STO, STO, STO, DOW, DOW, STO, STO, STO},
+    /* DOW */ {STA, DOW, DOW, DOW, DOW, DOW, DOW, DOW, STA, DOW, DOW},
 };
 
 #define FOR POOL_FORK
@@ -32,12 +35,13 @@ static const enum pool_state expected_state[POOL_STATE_COUNT][POOL_EVENT_COUNT] 
 #define GIV POOL_GIVE_UP
 
 static const unsigned expected_actions[POOL_STATE_COUNT][POOL_EVENT_COUNT] = {
-    /* STA */ {0, 0, 0, 0, 0, 0, 0, GIV, TER, SLA},
-    /* RUN */ {0, 0, 0, 0, 0, 0, 0, GIV, TER, SLA},
-    /* SIL */ {0, 0, 0, SLA, 0, 0, 0, GIV, TER, SLA},
-    /* BAC */ {0, 0, 0, 0, 0, FOR, 0, 0, 0, 0},
-    /* STO */ {0, 0, 0, 0, 0, 0, 0, 0, 0, SLA},
-    /* DOW */ {FOR, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+    /* STA */ {0, 0, 0, 0, 0, 0, 0, GIV, TER, TER, SLA},
+    /* RUN */ {0, 0, 0, 0, 0, 0, 0, GIV, TER, TER, SLA},
+    /* SIL */ {0, 0, 0, SLA, 0, 0, 0, GIV, TER, TER, SLA},
+    /* BAC */ {0, 0, 0, 0, 0, FOR, 0, 0, FOR, 0, 0},
+    /* ROL */ {0, 0, 0, SLA, 0, 0, FOR, FOR, 0, TER, SLA},
+    /* STO */ {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, SLA},
+    /* DOW */ {FOR, 0, 0, 0, 0, 0, 0, 0, FOR, 0, 0},
 };
 
 static struct pool_worker worker;
@@ -46,7 +50,8 @@ static struct mono_ms now;
 static void begin(void)
 {
     now.v = 1000000;
-    pool_worker_init(&worker, TTL_MS);
+    pool_worker_init(&worker);
+    pool_worker_set(&worker, TTL_MS, GRACE_MS);
 }
 
 static unsigned take(enum pool_event event)
@@ -176,7 +181,7 @@ END_TEST
 
 START_TEST(a_long_lease_gives_a_silent_worker_longer)
 {
-    pool_worker_init(&worker, 600000);
+    pool_worker_set(&worker, 600000, GRACE_MS);
     (void)take(POOL_START);
     now.v += 4000;
     (void)take(POOL_REPORT);
@@ -211,6 +216,48 @@ START_TEST(what_stops_or_is_down_has_no_deadline)
 }
 END_TEST
 
+START_TEST(a_planned_restart_counts_neither_as_one_nor_in_the_backoff)
+{
+    die_twice();
+    ck_assert_uint_eq(take(POOL_ROLL), POOL_TERMINATE);
+    now.v += 3000;
+    ck_assert_uint_eq(take(POOL_REPORT), 0); /* it drains, and still reports */
+    ck_assert_int_eq(worker.state, POOL_ROLLING);
+    ck_assert_uint_eq(take(POOL_EXIT), POOL_FORK);
+    ck_assert_int_eq(worker.state, POOL_STARTING);
+    ck_assert_uint_eq(worker.restarts, 2);
+    (void)take(POOL_REPORT);
+    (void)take(POOL_EXIT);
+    (void)wait_for(4000, POOL_RETRY);
+    ck_assert_uint_eq(worker.restarts, 3);
+}
+END_TEST
+
+START_TEST(a_drain_that_outlasts_the_grace_is_killed)
+{
+    (void)take(POOL_START);
+    (void)take(POOL_REPORT);
+    (void)take(POOL_ROLL);
+    ck_assert_uint_eq(wait_for(GRACE_MS - 1000, POOL_HANG), POOL_SLAY);
+    ck_assert_uint_eq(wait_for(10000, POOL_HANG), POOL_SLAY);
+    ck_assert_uint_eq(take(POOL_EXIT), POOL_FORK);
+    ck_assert_int_eq(pool_drain_ms(1000), 100);
+    ck_assert_int_eq(pool_drain_ms(0), 100);
+    ck_assert_int_eq(pool_drain_ms(1101), 101);
+}
+END_TEST
+
+START_TEST(a_restart_after_a_death_that_is_brought_forward_counts)
+{
+    (void)take(POOL_START);
+    (void)take(POOL_EXIT);
+    ck_assert_uint_eq(take(POOL_ROLL), POOL_FORK);
+    ck_assert_uint_eq(worker.restarts, 1);
+    (void)take(POOL_EXIT);
+    (void)wait_for(2000, POOL_RETRY);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("pool");
@@ -227,6 +274,9 @@ int main(void)
     tcase_add_test(tests, a_worker_that_never_speaks_is_killed);
     tcase_add_test(tests, a_long_lease_gives_a_silent_worker_longer);
     tcase_add_test(tests, a_word_ends_the_silence);
+    tcase_add_test(tests, a_planned_restart_counts_neither_as_one_nor_in_the_backoff);
+    tcase_add_test(tests, a_drain_that_outlasts_the_grace_is_killed);
+    tcase_add_test(tests, a_restart_after_a_death_that_is_brought_forward_counts);
     tcase_add_test(tests, what_stops_or_is_down_has_no_deadline);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);

@@ -49,7 +49,7 @@ static void add_worker(enum pool_state state, pid_t pid)
 {
     struct worker *worker = &workers.list[workers.count++];
 
-    pool_worker_init(&worker->life, 30000);
+    pool_worker_init(&worker->life);
     log_source_init(&worker->log, &forward, "worker");
     worker->life.state = state;
     worker->pid = pid;

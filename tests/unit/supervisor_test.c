@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +39,7 @@ static struct {
     bool refuse_on_term; /* exit 2 instead of a drain */
     int flood;           /* lines that it writes at its start */
     bool abort;          /* and ends by that, after last words without a line feed */
+    bool mute_again;     /* a life that isn't the first says nothing, and ends */
 } behaviour;
 
 static char folder[64];
@@ -46,6 +49,7 @@ static int told = -1; /* the test's end */
 static struct settings settings;
 static pid_t supervisor;
 static char unread[65536];
+static char *named[] = {"orders", "clicks", "views"};
 static int standard[2]; /* what its standard output and error are: [1] */
 
 /* ---- the fakes ---- */
@@ -122,6 +126,8 @@ static bool take_messages(struct report_buffer *in, const struct worker_start *s
                  assign->from_log_start ? "!" : "");
         } else if (header.kind == REPORT_SHARE) {
             tell("share %llu", (unsigned long long)((const struct report_share *)body)->budget_bytes);
+        } else if (header.kind == REPORT_ASK_STATE) {
+            tell("asked %d", (int)getpid());
         }
     }
     return true;
@@ -156,6 +162,9 @@ static int fake_run(const struct worker_start *start)
     tell_start(start);
     if (behaviour.worker_code != 0) {
         return behaviour.worker_code;
+    }
+    if (behaviour.mute_again && start->previous_incarnation[0] != '\0') {
+        return 1;
     }
     send_reports(&out, start, QUEUE_RUNNING);
     write_much();
@@ -212,6 +221,48 @@ static int fake_clean(const char *root, const char *bucket, struct error *error)
 {
     (void)error;
     tell("clean %s %s", root, bucket);
+    return 0;
+}
+
+static char *copy(const char *text)
+{
+    return text == NULL ? NULL : strdup(text);
+}
+
+/* The same with strings that can be freed. */
+static struct settings with_own_strings(const struct settings *from)
+{
+    struct settings own = *from;
+
+    own.queen_url = copy(from->queen_url);
+    own.listen_host = copy(from->listen_host);
+    own.listen_port = copy(from->listen_port);
+    own.file_root = copy(from->file_root);
+    own.bucket = copy(from->bucket);
+    own.sink = copy(from->sink);
+    own.control = copy(from->control);
+    own.instance = copy(from->instance);
+    own.queues = calloc(from->queue_count + 1, sizeof *own.queues);
+    for (size_t i = 0; i < from->queue_count; i++) {
+        own.queues[i] = copy(from->queues[i]);
+    }
+    return own;
+}
+
+/* The file holds how large the budget is. */
+static int fake_reload(void *argument, struct settings *fresh, struct error *error)
+{
+    char line[128] = "";
+    FILE *file = fopen(list_path, "re");
+
+    (void)argument;
+    tell("reload");
+    if (file == NULL || fgets(line, sizeof line, file) == NULL || strcmp(line, "broken") == 0) {
+        return error_set(error, QS_ERROR_INPUT, "QUEEN_S3_SOMETHING=%s: is broken", line);
+    }
+    (void)fclose(file);
+    *fresh = with_own_strings(&settings);
+    fresh->memory_bytes = strtoll(line, NULL, 10) << 20;
     return 0;
 }
 
@@ -285,11 +336,12 @@ static struct started wait_for_worker_and(const char *wanted)
 
 static void start_supervisor(void)
 {
-    static const struct supervisor_hooks hooks = {fake_run, fake_ask, fake_clean, NULL};
+    static const struct supervisor_hooks hooks = {fake_run, fake_ask, fake_clean, NULL, fake_reload, NULL};
 
     supervisor = fork();
     if (supervisor == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        settings = with_own_strings(&settings);
         log_capture(tell_log, NULL);
         (void)dup2(standard[1], STDOUT_FILENO);
         (void)dup2(standard[1], STDERR_FILENO);
@@ -373,8 +425,6 @@ static void list_queues(const char *names)
     ck_assert_int_eq(rename(path, list_path), 0);
 }
 
-static char *named[] = {"orders", "clicks", "views"};
-
 static void begin(void)
 {
     memset(&behaviour, 0, sizeof behaviour);
@@ -404,6 +454,7 @@ static void begin(void)
     settings.lease_ttl_ms = 30000;
     settings.discovery_interval_ms = 10;
     settings.shutdown_grace_ms = 30000;
+    settings.log_level = LOG_INFO;
 }
 
 static void end(void)
@@ -714,6 +765,235 @@ START_TEST(the_last_words_of_a_worker_are_heard)
 }
 END_TEST
 
+START_TEST(sighup_starts_one_worker_after_another_with_what_the_file_says)
+{
+    static const char up[] = "queen_s3_worker_up{worker=\"0\"} 1\nqueen_s3_worker_up{worker=\"1\"} 1\n";
+    struct started before[2];
+    unsigned port;
+
+    list_queues("2048");
+    start_supervisor();
+    port = wait_for_port();
+    before[0] = wait_for_worker();
+    before[1] = wait_for_worker();
+    while (!shows(port, up)) {
+        /* each round is a whole request */
+    }
+    ck_assert_int_eq(kill(supervisor, SIGHUP), 0);
+    (void)wait_for("reload");
+    for (int i = 0; i < 2; i++) {
+        int drained = (int)strtol(wait_for("term ") + strlen("term "), NULL, 10);
+        struct started *old = before[0].pid == drained ? &before[0] : &before[1];
+        struct started heir;
+
+        ck_assert_int_eq(old->pid, drained);
+        heir = wait_for_worker(); /* before the next one is told to drain */
+        ck_assert_str_eq(heir.previous, old->incarnation);
+        ck_assert_str_eq(heir.queues, old->queues);
+        ck_assert_uint_eq(heir.budget, ((2048ULL - 8 - 2 * 16) << 20) * (strchr(old->queues, ',') ? 2 : 1) / 3);
+    }
+    (void)wait_for_log("every worker has been started again");
+    ck_assert(shows(port, "queen_s3_worker_restarts_total{worker=\"0\"} 0\n"));
+    ck_assert(shows(port, "queen_s3_worker_restarts_total{worker=\"1\"} 0\n"));
+    ck_assert(shows(port, "queen_s3_windows_committed_total{queue=\"views\"} 2\n"));
+    ck_assert_int_eq(stop(), 0);
+}
+END_TEST
+
+START_TEST(sighup_with_a_broken_file_changes_nothing)
+{
+    struct started first;
+
+    list_queues("broken");
+    settings.workers = 1;
+    start_supervisor();
+    first = wait_for_worker();
+    ck_assert_int_eq(kill(supervisor, SIGHUP), 0);
+    (void)wait_for_log("error SIGHUP: nothing has changed: QUEEN_S3_SOMETHING=broken: is broken");
+    list_queues("40"); /* too little for one worker, as `check` would say */
+    ck_assert_int_eq(kill(supervisor, SIGHUP), 0);
+    (void)wait_for_log("error SIGHUP: nothing has changed: QUEEN_S3_MEMORY_MB=40: 1 worker need");
+    ck_assert_int_eq(kill(first.pid, 0), 0);
+    ck_assert_int_eq(kill(supervisor, SIGTERM), 0);
+    ck_assert_int_eq((int)strtol(wait_for("term ") + strlen("term "), NULL, 10), first.pid);
+    ck_assert_int_eq(end_of_supervisor(), 0);
+}
+END_TEST
+
+START_TEST(sighup_meanwhile_is_one_more_round)
+{
+    list_queues("1024");
+    settings.workers = 1;
+    start_supervisor();
+    (void)wait_for_worker();
+    ck_assert_int_eq(kill(supervisor, SIGSTOP), 0);
+    ck_assert_int_eq(kill(supervisor, SIGHUP), 0);
+    ck_assert_int_eq(kill(supervisor, SIGCONT), 0);
+    (void)wait_for("term ");
+    ck_assert_int_eq(kill(supervisor, SIGHUP), 0);
+    (void)wait_for("reload");
+    (void)wait_for("term ");
+    (void)wait_for_worker();
+    (void)wait_for_log("every worker has been started again");
+    ck_assert_int_eq(stop(), 0);
+}
+END_TEST
+
+START_TEST(a_stop_ends_a_rolling_restart)
+{
+    struct started first;
+
+    list_queues("1024");
+    behaviour.ignore_term = true;
+    settings.workers = 1;
+    start_supervisor();
+    first = wait_for_worker();
+    ck_assert_int_eq(kill(supervisor, SIGHUP), 0);
+    (void)wait_for("term "); /* it drains, for as long as the grace lets it */
+    ck_assert_int_eq(kill(supervisor, SIGTERM), 0);
+    (void)wait_for("term ");
+    ck_assert_int_eq(kill(supervisor, SIGTERM), 0);
+    ck_assert_int_eq(end_of_supervisor(), 128 + SIGTERM);
+    ck_assert_int_eq(kill(first.pid, 0), -1);
+    tell("end");
+    while (strcmp(wait_for(""), "end") != 0) {
+        ck_assert_int_ne(strncmp(unread, "worker ", strlen("worker ")), 0); /* nobody came after it */
+    }
+}
+END_TEST
+
+START_TEST(a_drain_that_outlasts_the_grace_of_a_rolling_restart_is_killed)
+{
+    struct started first;
+
+    list_queues("1024");
+    behaviour.ignore_term = true;
+    settings.workers = 1;
+    settings.shutdown_grace_ms = 100;
+    start_supervisor();
+    first = wait_for_worker();
+    ck_assert_int_eq(kill(supervisor, SIGHUP), 0);
+    ck_assert_str_eq(wait_for_worker().previous, first.incarnation);
+    ck_assert_int_eq(kill(first.pid, 0), -1);
+    (void)wait_for_log("every worker has been started again");
+    ck_assert_int_eq(stop(), 0);
+}
+END_TEST
+
+START_TEST(a_worker_that_does_not_come_up_again_ends_the_round)
+{
+    list_queues("1024");
+    behaviour.mute_again = true;
+    start_supervisor();
+    (void)wait_for_worker();
+    (void)wait_for_worker();
+    ck_assert_int_eq(kill(supervisor, SIGHUP), 0);
+    (void)wait_for_log("error worker 0: did not come up again: the rolling restart ends here");
+    (void)wait_for_worker(); /* worker 0, after its backoff; worker 1 still runs its first life */
+    ck_assert_int_eq(stop(), 0);
+    (void)wait_for("term ");
+}
+END_TEST
+
+START_TEST(sigusr1_asks_every_worker)
+{
+    struct started first;
+    struct started second;
+    int asked;
+
+    start_supervisor();
+    first = wait_for_worker();
+    second = wait_for_worker();
+    ck_assert_int_eq(kill(supervisor, SIGUSR1), 0);
+    asked = (int)strtol(wait_for("asked ") + strlen("asked "), NULL, 10);
+    ck_assert(asked == first.pid || asked == second.pid);
+    ck_assert_int_eq((int)strtol(wait_for("asked ") + strlen("asked "), NULL, 10),
+                     asked == first.pid ? second.pid : first.pid);
+    ck_assert_int_eq(stop(), 0);
+}
+END_TEST
+
+/* ---- a service manager ---- */
+
+static int manager;
+
+static void listen_as_manager(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char name[64];
+
+    (void)snprintf(name, sizeof name, "@supervisor_test.%d", (int)getpid());
+    memcpy(address.sun_path, name, strlen(name));
+    address.sun_path[0] = '\0';
+    manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(manager, (const struct sockaddr *)&address,
+                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))),
+                     0);
+    (void)setenv("NOTIFY_SOCKET", name, 1);
+}
+
+/* The next datagram that begins so, those before it thrown away. */
+static const char *wait_for_notice(const char *start)
+{
+    static char text[1024];
+    ssize_t got;
+
+    do {
+        struct pollfd watched = {.fd = manager, .events = POLLIN};
+
+        ck_assert_msg(poll(&watched, 1, PATIENCE_MS) == 1, "waited for the notice '%s'", start);
+        got = recv(manager, text, sizeof text - 1, 0);
+        ck_assert_int_ge((int)got, 0);
+        text[got] = '\0';
+    } while (strncmp(text, start, strlen(start)) != 0);
+    return text;
+}
+
+START_TEST(a_service_manager_is_told_how_it_stands)
+{
+    list_queues("1024");
+    listen_as_manager();
+    start_supervisor();
+    (void)wait_for_notice("EXTEND_TIMEOUT_USEC=");
+    ck_assert_str_eq(wait_for_notice("READY=1"), "READY=1");
+    (void)wait_for_notice("STATUS=3 queues, 2 workers, the worst one: running");
+    ck_assert_int_eq(kill(supervisor, SIGHUP), 0);
+    (void)wait_for_notice("RELOADING=1\nMONOTONIC_USEC=");
+    ck_assert_str_eq(wait_for_notice("READY=1"), "READY=1");
+    list_queues("broken");
+    ck_assert_int_eq(kill(supervisor, SIGHUP), 0);
+    (void)wait_for_notice("RELOADING=1\nMONOTONIC_USEC=");
+    ck_assert_str_eq(wait_for_notice("READY=1"), "READY=1");
+    ck_assert_int_eq(kill(supervisor, SIGTERM), 0);
+    (void)wait_for_notice("STOPPING=1\nEXTEND_TIMEOUT_USEC=40000000");
+    ck_assert_int_eq(end_of_supervisor(), 0);
+}
+END_TEST
+
+START_TEST(a_supervisor_that_hangs_feeds_no_watchdog)
+{
+    struct pollfd watched;
+    char text[64];
+
+    listen_as_manager();
+    (void)setenv("WATCHDOG_USEC", "100000", 1);
+    start_supervisor();
+    for (int i = 0; i < 3; i++) {
+        ck_assert_str_eq(wait_for_notice("WATCHDOG=1"), "WATCHDOG=1");
+    }
+    ck_assert_int_eq(kill(supervisor, SIGSTOP), 0);
+    ck_assert_int_eq(waitpid(supervisor, NULL, WUNTRACED), supervisor);
+    while (recv(manager, text, sizeof text, MSG_DONTWAIT) > 0) {
+        /* what it had sent before */
+    }
+    watched = (struct pollfd){.fd = manager, .events = POLLIN};
+    ck_assert_int_eq(poll(&watched, 1, 300), 0); /* three times its limit */
+    ck_assert_int_eq(kill(supervisor, SIGCONT), 0);
+    (void)wait_for_notice("WATCHDOG=1");
+    ck_assert_int_eq(stop(), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("supervisor");
@@ -738,6 +1018,15 @@ int main(void)
     tcase_add_test(tests, with_a_star_the_first_listing_follows_start);
     tcase_add_loop_test(tests, a_flood_of_output_is_cut_down_and_holds_nobody_up, 0, 2);
     tcase_add_test(tests, the_last_words_of_a_worker_are_heard);
+    tcase_add_test(tests, sighup_starts_one_worker_after_another_with_what_the_file_says);
+    tcase_add_test(tests, sighup_with_a_broken_file_changes_nothing);
+    tcase_add_test(tests, sighup_meanwhile_is_one_more_round);
+    tcase_add_test(tests, a_stop_ends_a_rolling_restart);
+    tcase_add_test(tests, a_drain_that_outlasts_the_grace_of_a_rolling_restart_is_killed);
+    tcase_add_test(tests, a_worker_that_does_not_come_up_again_ends_the_round);
+    tcase_add_test(tests, sigusr1_asks_every_worker);
+    tcase_add_test(tests, a_service_manager_is_told_how_it_stands);
+    tcase_add_test(tests, a_supervisor_that_hangs_feeds_no_watchdog);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
