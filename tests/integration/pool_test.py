@@ -1,0 +1,260 @@
+"""The pool while its processes are killed, stopped and started again: who is not concerned goes on, no counter falls, a
+rolling restart takes one worker at a time, and nobody waits for a log that is not read."""
+import fcntl
+import os
+import pathlib
+import re
+import signal
+import threading
+import time
+import unittest
+
+import mirror
+from http_client import request
+from processes import BUILD, DEADLINE, Program, TooLate, until
+from sink import Sink, parse_metrics
+
+COMMITTED = 'queen_s3_windows_committed_total'
+SCRAPES = 10000
+
+
+def title(pid: int) -> str:
+    try:
+        return pathlib.Path(f'/proc/{pid}/cmdline').read_bytes().split(b'\0')[0].decode()
+    except OSError:
+        return ''
+
+
+def state_of(pid: int) -> str:
+    """As proc(5) spells it; '' for a process that is gone."""
+    try:
+        text = pathlib.Path(f'/proc/{pid}/stat').read_text()
+    except OSError:
+        return ''
+    return text[text.rindex(')') + 2]
+
+
+def is_total(name: str) -> bool:
+    return name.endswith(('_total', '_bucket', '_sum', '_count'))
+
+
+class Scraper(threading.Thread):
+    """Scrapes as fast as it can, and holds each answer against the one before."""
+
+    def __init__(self, sink: Sink):
+        super().__init__(daemon=True)
+        self.url = sink.url + '/metrics'
+        self.scrapes = 0
+        self.slowest = 0.0
+        self.fault = ''
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        before: dict = {}
+        while not self.ended.is_set() and not self.fault:
+            began = time.monotonic()
+            answer = request('GET', self.url, timeout=10)
+            self.slowest = max(self.slowest, time.monotonic() - began)
+            if answer.status != 200:
+                self.fault = f'scrape {self.scrapes}: status {answer.status}'
+                return
+            now = parse_metrics(answer.text)
+            gone = before.keys() - now.keys()
+            fallen = [(key, value, now[key]) for key, value in before.items()
+                      if key in now and is_total(key[0]) and now[key] < value]
+            if gone or fallen:
+                self.fault = f'scrape {self.scrapes}: gone {sorted(gone)}, fallen {fallen}'
+            before = now
+            self.scrapes += 1
+
+    def finish(self, test: unittest.TestCase) -> None:
+        until(lambda: self.fault or self.scrapes >= SCRAPES, f'{SCRAPES} scrapes', 180)
+        self.ended.set()
+        self.join(20)
+        test.assertEqual(self.fault, '')
+
+
+class PoolTest(mirror.MirrorTest):
+    def process(self, sink: Sink, queue: str) -> int:
+        """The pid of the worker that has this queue."""
+        def look():
+            return next((pid for pid in sink.workers() if re.search(rf'worker \d+ \[(.*,)?{queue}(,.*)?\]', title(pid))),
+                        0)
+        return until(look, f'worker of {queue}')
+
+    def push_until(self, broker, queues, ended: threading.Event) -> None:
+        first = 0
+        while not ended.wait(0.05):
+            for queue in queues:
+                broker.push(mirror.records(20, queue=queue, first=first))
+            first += 20
+
+    def load(self, broker, *queues: str) -> threading.Event:
+        """Records for these queues until the event is set."""
+        ended = threading.Event()
+        pusher = threading.Thread(target=self.push_until, args=(broker, queues, ended), daemon=True)
+        pusher.start()
+        self.addCleanup(pusher.join, 10)
+        self.addCleanup(ended.set)
+        return ended
+
+    def test_workers_die_and_hang_while_others_go_on(self):
+        """`a` is killed three times, `hung` stands still, `b` is not concerned; all the while /metrics is asked."""
+        queues = ('a', 'b', 'hung')
+        broker = self.broker(queues=queues)
+        sink = self.sink(broker, QUEEN_S3_QUEUES=','.join(queues), QUEEN_S3_WORKERS='3', QUEEN_S3_LEASE_TTL_MS='5000')
+        ended = self.load(broker, *queues)
+        for queue in queues:
+            sink.wait_metric(COMMITTED, 1, queue=queue)
+        scraper = Scraper(sink)
+        scraper.start()
+        hung = self.process(sink, 'hung')
+        os.kill(hung, signal.SIGSTOP)
+        worker = re.search(r'worker (\d+)', title(self.process(sink, 'a')))[1]
+        for number, backoff in enumerate((1, 2, 4)):
+            pid = self.process(sink, 'a')
+            os.kill(pid, signal.SIGKILL)
+            sink.program.wait_for(lambda: sink.metric('queen_s3_worker_up', worker=worker) == 0, 'a death that is seen')
+            self.assertEqual(sink.metric('queen_s3_worker_backoff_seconds', worker=worker), backoff)
+            committed = sink.metric(COMMITTED, queue='b')
+            sink.wait_metric(COMMITTED, committed + 1, queue='b')
+            self.assertEqual(sink.metric('queen_s3_worker_restarts_total', worker=worker), number)
+            if backoff > 1:  # the backoff leaves time enough to be sure of it
+                self.assertEqual(sink.metric('queen_s3_worker_up', worker=worker), 0, 'up again too early')
+            sink.wait_metric('queen_s3_worker_restarts_total', number + 1, worker=worker)
+            committed = sink.metric(COMMITTED, queue='a')
+            sink.wait_metric(COMMITTED, committed + 1, queue='a')
+        self.assertEqual(state_of(pid), '', 'a zombie')
+        sink.wait_line(': silent for 10 s')
+        self.assertEqual(sink.wait_health(503)['queue'], 'hung')
+        self.assertEqual(state_of(hung), 'T')
+        os.kill(hung, signal.SIGCONT)
+        sink.wait_health(200)
+        scraper.finish(self)
+        self.assertLess(scraper.slowest, 5)
+        self.assertEqual(sink.metric('queen_s3_worker_restarts_total'), 3)
+        ended.set()
+        for queue in queues:
+            self.wait_mirrored(broker, sink, queue=queue)
+        self.assertEqual(sink.terminate(), 0)
+        for queue in queues:
+            self.hold(broker, queue)
+
+    def write_file(self, **values) -> pathlib.Path:
+        path = self.folder / 'queen-s3.conf'
+        fresh = self.folder / 'queen-s3.conf.new'
+        fresh.write_text(''.join(f'{name}={value}\n' for name, value in values.items()))
+        fresh.rename(path)
+        return path
+
+    def test_rolling_restart_under_load(self):
+        """One worker at a time, with what the file says now; a broken file changes nothing; nothing is lost."""
+        queues = ('a', 'b', 'c')
+        broker = self.broker(queues=queues)
+        path = self.write_file(QUEEN_S3_MAX_WINDOW_MS='300', QUEEN_S3_WORKERS='3', QUEEN_S3_COMPRESSION='none')
+        sink = self.sink(broker, start=False, QUEEN_S3_QUEUES=','.join(queues), QUEEN_S3_MAX_WINDOW_MS=None)
+        sink.arguments = ['run', '-f', str(path)]
+        sink.start()
+        ended = self.load(broker, *queues)
+        for queue in queues:
+            sink.wait_metric(COMMITTED, 1, queue=queue)
+        first = {queue: self.process(sink, queue) for queue in queues}
+        self.write_file(QUEEN_S3_MAX_WINDOW_MS='never', QUEEN_S3_WORKERS='3')
+        sink.signal(signal.SIGHUP)
+        line = sink.wait_line('SIGHUP: nothing has changed')
+        self.assertIn('QUEEN_S3_MAX_WINDOW_MS', line)
+        self.assertEqual({queue: self.process(sink, queue) for queue in queues}, first)
+        self.write_file(QUEEN_S3_MAX_WINDOW_MS='200', QUEEN_S3_WORKERS='2', QUEEN_S3_COMPRESSION='gzip')
+        sink.signal(signal.SIGHUP)
+        fewest, seen = 3, 0
+        while 'every worker has been started again' not in sink.text():
+            up = sum(1 for pid in sink.workers() if state_of(pid) not in ('', 'Z'))
+            fewest, seen = min(fewest, up), seen + 1
+            self.assertTrue(sink.running())
+            if seen > 100 * DEADLINE:
+                raise TooLate(sink.text()[-3000:])
+            time.sleep(0.005)
+        self.assertGreaterEqual(fewest, 2, 'two workers that did not run')
+        self.assertIn('QUEEN_S3_WORKERS has changed, which takes a restart', sink.text())
+        self.one_at_a_time(sink.text())
+        second = {queue: self.process(sink, queue) for queue in queues}
+        self.assertFalse(set(first.values()) & set(second.values()), 'a worker that was not started again')
+        self.assertEqual(sink.metric('queen_s3_worker_restarts_total'), 0)
+        for queue in queues:
+            committed = sink.metric(COMMITTED, queue=queue)
+            sink.wait_metric(COMMITTED, committed + 2, queue=queue)
+        ended.set()
+        for queue in queues:
+            self.wait_mirrored(broker, sink, queue=queue)
+            self.assertEqual(self.manifests(queue)[0]['compression'], 'none')
+            self.assertEqual(self.manifests(queue)[-1]['compression'], 'gzip')
+        self.assertEqual(sink.terminate(), 0)
+        for queue in queues:
+            self.hold(broker, queue)
+
+    def one_at_a_time(self, text: str) -> None:
+        """The turns as the log tells of them: drains, ends, starts; then the next one."""
+        told = re.findall(r'worker (\d+): (drains|exit 0|started)', text[text.index('the settings are read'):])
+        self.assertEqual(told, [(str(worker), what) for worker in range(3) for what in ('drains', 'exit 0', 'started')])
+
+    def test_each_queue_says_how_it_stands(self):
+        broker = self.broker(queues=('a', 'b'))
+        sink = self.sink(broker, QUEEN_S3_QUEUES='a,b', QUEEN_S3_WORKERS='2', QUEEN_S3_LOG_LEVEL='error')
+        broker.push(mirror.records(10, queue='a'))
+        sink.wait_records(10, queue='a')
+        sink.signal(signal.SIGUSR1)
+        shape = r'info  {}: running, window {}, \d+ bytes buffered, lag \d+\.\d{{3}} s$'
+        for queue, window in (('a', '1'), ('b', '0|none')):
+            sink.program.wait_for(lambda: re.search(shape.format(queue, f'({window})'), sink.text(), re.M),
+                                  f'line of {queue}')
+        self.assertEqual(len(sink.text().splitlines()), 3, sink.text())  # these, and the boot line
+        self.assertEqual(sink.terminate(), 0)
+
+    def test_sigterm_to_every_process_at_once(self):
+        broker = self.broker('--rate', 2000, queues=('orders', 'clicks'))
+        sink = self.sink(broker, QUEEN_S3_QUEUES='orders,clicks', QUEEN_S3_WORKERS='2')
+        sink.wait_metric(COMMITTED, 2, queue='orders')
+        for pid in reversed(sink.tree()):
+            os.kill(pid, signal.SIGTERM)
+        self.assertEqual(sink.wait(20), 0, sink.text())
+        self.assertNotIn('not drained', sink.text())
+        self.assertIsNone(broker.document('orders', 'lease'))
+        self.hold(broker, complete=False)
+
+    def test_a_parent_that_does_not_read(self):
+        """Its pipe is full: what doesn't fit is dropped and counted, and nothing else stalls."""
+        broker = self.broker('--rate', 1000)
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        os.set_blocking(writer, False)
+        os.write(writer, b'x' * 4000)  # the boot line no longer fits
+        os.set_blocking(writer, True)
+        sink = self.sink(broker, start=False, QUEEN_S3_LOG_LEVEL='debug')
+        environment = {name: str(value) for name, value in sink.environment.items() if value is not None}
+        sink.program = Program(['/bin/sh', '-c', 'exec "$0" 2>&1', BUILD / 'queen-s3'], sink.folder / 'sink.log',
+                               environment, output=writer)
+        os.close(writer)
+        sink.wait_metric(COMMITTED, 3)
+        self.assertEqual(sink.health()[0], 200)
+        os.kill(self.process(sink, self.queue), signal.SIGKILL)
+        sink.wait_metric('queen_s3_worker_restarts_total', 1)
+        committed = sink.metric(COMMITTED)
+        sink.wait_metric(COMMITTED, committed + 1)
+        said = os.read(reader, 1 << 20).decode()
+        os.set_blocking(reader, False)
+
+        def read_more():
+            nonlocal said
+            try:
+                said += os.read(reader, 1 << 20).decode()
+            except BlockingIOError:
+                pass
+            return re.search(r'warn  [1-9]\d* log lines were dropped: nobody read them in time\n', said)
+        sink.program.wait_for(read_more, 'the number of dropped lines')
+        os.set_blocking(reader, False)
+        self.assertEqual(sink.terminate(20), 0)
+
+
+if __name__ == '__main__':
+    unittest.main()
