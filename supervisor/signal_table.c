@@ -13,7 +13,8 @@ const struct signal_row signal_table[] = {
      "Reads the file of -f again and, where it holds, restarts one worker after the other with it; queues lag by a "
      "moment, and nothing is lost. One that doesn't hold is logged and changes nothing. QUEEN_S3_SINK, "
      "QUEEN_S3_QUEUES, QUEEN_S3_WORKERS, QUEEN_S3_LISTEN and QUEEN_S3_CONTROL stay as they are until the pool is "
-     "started anew, which is logged too."},
+     "started anew, which is logged too. A worker that dies before it reports again ends the round; another SIGHUP "
+     "meanwhile means one more round afterwards."},
     {SIGUSR1, "SIGUSR1", "Logs a line for each queue: its state, its window, the bytes it holds, how far it lags."},
     {SIGPIPE, "SIGPIPE", "Ignored."},
     {0, NULL, NULL},

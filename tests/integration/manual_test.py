@@ -25,7 +25,7 @@ FOR_COMMANDS = {'-h', '--help', '--version'}
 NO_SETTINGS = {'QUEEN_S3_'}
 # What mandoc says of style that is none of ours: .Os carries the program's version, and pages lie in no man path yet.
 ACCEPTED = re.compile(r'STYLE: (operating system explicitly specified|referenced manual not found)|outdated mandoc.db')
-OTHERS = {('systemd.exec', '5')}
+OTHERS = {('systemd.exec', '5'), ('sd_notify', '3')}
 NOTHING_THERE = {'QUEEN_S3_ENDPOINT': 'file:///nowhere', 'QUEEN_S3_BUCKET': 'lake'}
 
 
