@@ -347,6 +347,15 @@ class Output(Case):
         self.assertEqual(self.host.close(1), 0)
         self.assertTrue((pathlib.Path(folder) / name('b/p3/{unknown}', 5, 6, partition=3)).exists())
 
+    def test_what_a_crash_left_unpublished_in_a_directory_goes(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        given = {'bucket': 'b', 'endpoint': f'file://{folder}'}
+        self.assertEqual(self.host.open(1, given), 0)
+        self.host.close(1)
+        (folder / 'b/.tmp/left-by-a-crash').write_bytes(b'half')
+        self.assertEqual(self.host.open(1, given), 0)
+        self.assertEqual(list((folder / 'b/.tmp').iterdir()), [])
+
 
 @unittest.skipIf(BUILD.name in ('asan', 'tsan'), 'a sanitizer needs more address space than can be limited')
 class Memory(Case):

@@ -260,6 +260,17 @@ static void drop_all(struct sink_bucket *bucket, struct bucket_calls *calls)
     }
 }
 
+/* What a crash left unpublished. Where it can't be removed, it is only in the way. */
+static void remove_remains(const struct settings *store)
+{
+    struct error error;
+
+    if (file_store_clean(store->file_root, store->bucket, &error) != 0) {
+        sink_error_reword(&error);
+        log_line(LOG_WARN, NULL, "%s", error.message);
+    }
+}
+
 struct sink_bucket *sink_bucket_open(struct reactor *reactor, const struct sink_options *options,
                                      settings_lookup *lookup, void *lookup_argument, struct error *error)
 {
@@ -272,6 +283,7 @@ struct sink_bucket *sink_bucket_open(struct reactor *reactor, const struct sink_
     error_clear(error);
     if (store->file_root != NULL) {
         bucket->store = file_store_create(reactor, store->file_root, store->bucket, NULL, NULL, error);
+        remove_remains(store);
     } else {
         bucket->store = s3_store_create(reactor, store, NULL, NULL, error);
         if (bucket->store != NULL && store->access_key == NULL) {

@@ -93,6 +93,9 @@ int sink_prepare_flight(struct sink *sink, struct sink_partition *partition, str
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int code = open_file_finish(file, &sink->options.shape, error);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code == 0 && !sink_bucket_body(&sink->options, &file->body, &flight->body)) {
+        code = error_set(error, QS_ERROR_NO_MEMORY, "OpenSSL can't hash a file: out of memory, or without MD5");
+    }
     if (code == 0) {
         code = open_file_key(file->directory, partition->number, file->first_offset, file->last_offset,
                              &sink->options.shape, flight->key, error);

@@ -171,8 +171,6 @@ static void file_put(struct network_job *job)
 
 void flight_start(struct flight *flight)
 {
-    /* Where there is no hash to send, the call says so: it can't be signed either. */
-    (void)sink_bucket_body(flight->options, &flight->file.body, &flight->body);
     flight->job = (struct network_job){.kind = NETWORK_PUT,
                                        .key = flight->key,
                                        .content_type = sink_shape_content_type(&flight->shape),

@@ -33,9 +33,10 @@ struct flight {
     struct network *network;
     struct lost_keys *lost;
     struct sink_shape shape;
-    bool marker;           /* its records were confirmed: losing them leaves one */
-    uint32_t max_attempts; /* 0: for ever */
-    struct open_file file; /* finished */
+    bool marker;             /* its records were confirmed: losing them leaves one */
+    uint32_t max_attempts;   /* 0: for ever */
+    struct open_file file;   /* finished */
+    struct object_body body; /* of the file: sink_bucket_body() */
     char key[SINK_KEY_MAX + 1];
     void (*done)(struct flight *flight); /* on the network's thread, which may not be held up */
     void *argument;
@@ -44,13 +45,11 @@ struct flight {
     struct error error; /* where it is not up */
     /* The flight's. */
     struct network_job job;
-    struct object_body body;
     char other_key[SINK_KEY_MAX + 8]; /* the marker's */
     char marker_text[768];
     struct sink_body marker_body;
 };
 
-/* Works out the body's MD5 on this thread, then submits it. */
 void flight_start(struct flight *flight);
 /* After FLIGHT_CUT: there won't be another attempt. It is lost, and its marker is written as after any failure. */
 void flight_lose(struct flight *flight);

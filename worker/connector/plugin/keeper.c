@@ -21,6 +21,7 @@
 struct keeper {
     struct sink *sink;
     pthread_t thread;
+    struct log_limit limit; /* the thread's own */
     /* Under the sink's lock. */
     bool stop;
     struct mono_ms deadline;
@@ -273,6 +274,9 @@ static int load(struct keeper *keeper, struct spool_file *spooled, bool last_rou
     if (code == 0) {
         code = open_file_finish(&flight->flight.file, &spooled->shape, error);
     }
+    if (code == 0 && !sink_bucket_body(&sink->options, &flight->flight.file.body, &flight->flight.body)) {
+        code = error_set(error, QS_ERROR_NO_MEMORY, "OpenSSL can't hash it: out of memory, or without MD5");
+    }
     if (code == 0) {
         code = open_file_key(spooled->directory, spooled->partition, spooled->first_offset, spooled->last_offset,
                              &spooled->shape, flight->flight.key, error);
@@ -314,10 +318,11 @@ static void send_one(struct keeper *keeper, struct spool_file *spooled, bool las
         }
         return;
     }
-    log_line(LOG_WARN, NULL, "the spool's file %020llu can't be put up now: %s", (unsigned long long)spooled->sequence,
-             error.message);
+    log_limited(&keeper->limit, clock_mono(), LOG_WARN, NULL, "the spool's file %020llu can't be put up now: %s",
+                (unsigned long long)spooled->sequence, error.message);
     pthread_mutex_lock(&sink->lock);
-    TAILQ_INSERT_HEAD(&keeper->queue, spooled, link);
+    /* Behind the others: what is wrong with this one need not be wrong with them. */
+    TAILQ_INSERT_TAIL(&keeper->queue, spooled, link);
     keeper->not_before.v = clock_mono().v + RETRY_MS;
     pthread_mutex_unlock(&sink->lock);
 }
