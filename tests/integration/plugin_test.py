@@ -283,13 +283,15 @@ class Ids(Case):
         folder = tempfile.mkdtemp(dir='/dev/shm' if os.path.isdir('/dev/shm') else None)
         self.addCleanup(shutil.rmtree, folder)
         given = Host.hex(json.dumps({'bucket': 'b', 'endpoint': f'file://{folder}'}).encode())
-        # What a sanitizer keeps of freed memory is its own affair, and is to be little.
+        # What a sanitizer keeps of freed memory is its own affair, and is to be little; of each thread that there was
+        # it keeps some hundred bytes for good.
+        allowed = 16384 if BUILD.name in ('asan', 'tsan') else 1024
         options = os.environ.get('ASAN_OPTIONS', '') + ':quarantine_size_mb=1:thread_local_quarantine_size_kb=16'
         host = self.enterContext(Host({'ASAN_OPTIONS': options}))
         self.assertEqual(host.call('churn', '1', '1000', given, timeout=240), 0)
         memory, descriptors = host.call('memory'), host.call('descriptors')
         self.assertEqual(host.call('churn', '1001', '9000', given, timeout=240), 0)
-        self.assertLess(host.call('memory') - memory, 4096)
+        self.assertLess(host.call('memory') - memory, allowed)
         self.assertEqual(host.call('descriptors'), descriptors)
 
 
