@@ -12,7 +12,7 @@ import time
 import unittest
 
 from bucket_server import BucketServer
-from gateway import Gateway
+from gateway import Gateway, make_certificate
 from plugin_host import ERROR, LIBRARY, WARN, Call, Host, Record, batch_buffer, headers, messages_buffer, topic_buffer
 from processes import BUILD, ROOT
 
@@ -221,6 +221,26 @@ class Refusals(unittest.TestCase):
                     self.assertEqual(host.close(number), 0)
 
 
+class Tls(unittest.TestCase):
+    def test_the_store_is_verified(self):
+        with tempfile.TemporaryDirectory() as folder:
+            certificate, key = make_certificate(pathlib.Path(folder) / 'tls')
+            s3 = Gateway(pathlib.Path(folder), certificate, key)
+            self.addCleanup(s3.stop)
+            bucket = s3.make_bucket('archive')
+            given = {'bucket': 'archive', 'region': s3.region, 'endpoint': s3.endpoint,
+                     'access_key_id': s3.access_key, 'secret_access_key': s3.secret_key, 'path_template': '{topic}'}
+            with Host() as host:
+                self.assertEqual(host.open(1, given), 1)
+                self.assertIn('certificate', host.messages(ERROR)[0])
+            with Host({'AWS_CA_BUNDLE': str(certificate)}) as host:
+                self.assertEqual(host.open(1, given), 0)
+                self.assertEqual(host.consume(1, 't', records(0, 1)), 0)
+                self.assertEqual(host.close(1), 0)
+                self.assertEqual(host.stop(), 0)
+            self.assertEqual(len(lines((bucket / name('t', 0, 1)[2:]).read_bytes())), 2)
+
+
 class Probe(Case):
     def test_a_probe_that_cannot_be_deleted_is_a_warning(self):
         self.s3.answer = lambda request: 403 if request.method == 'DELETE' else None
@@ -238,6 +258,8 @@ class Ids(Case):
     def test_an_id_is_used_once_at_a_time(self):
         self.open()
         self.assertEqual(self.host.open(1, config(self.s3)), -1)
+        self.assertEqual(self.host.messages(ERROR),
+                         ['id 1 is in use: it has to be closed before it can be opened again'])
         self.assertEqual(self.host.close(1), 0)
         self.assertEqual(self.host.close(1), -1)
         self.assertEqual(self.host.close(7), -1)

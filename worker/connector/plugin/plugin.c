@@ -6,6 +6,7 @@
  * is never unloaded (-z nodelete), since what curl and OpenSSL keep for a process outlives every sink; OpenSSL gets no
  * exit handler, which would pull it away under a host that also uses it.
  */
+#include <inttypes.h>
 #include <openssl/crypto.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,6 +14,7 @@
 #include <sys/queue.h>
 #include <time.h>
 
+#include "common/log.h"
 #include "common/memory.h"
 #include "worker/connector/plugin/sink.h"
 
@@ -106,11 +108,13 @@ int32_t pico_sink_open(uint32_t id, const uint8_t *config, size_t config_len, pi
         LIST_INSERT_HEAD(&entries, entry, link);
     }
     pthread_mutex_unlock(&lock);
+    pico_log_fn before = host_log_enter(log);
     if (in_use) {
+        log_line(LOG_ERROR, NULL, "id %" PRIu32 " is in use: it has to be closed before it can be opened again", id);
+        host_log_enter(before);
         free(entry);
         return ANSWER_UNREADABLE;
     }
-    pico_log_fn before = host_log_enter(log);
     int32_t answer = sink_open(config, config_len, log, &entry->sink);
     host_log_enter(before);
     if (answer != 0) {
