@@ -29,9 +29,9 @@ struct queue *queue_create(struct queue_host *host, const char *name, uint32_t n
     queue->number = number;
     queue->from_log_start = from_log_start;
     lake_escape_name((struct name){queue->name, queue->name_size}, queue->escaped);
-    queue->lease_key = memory_format("s3:%s:%s:lease", sink, queue->escaped);
-    queue->intent_key = memory_format("s3:%s:%s:intent", sink, queue->escaped);
-    queue->committed_key = memory_format("s3:%s:%s:committed", sink, queue->escaped);
+    queue->lease_key = document_key(sink, queue->escaped, "lease");
+    queue->intent_key = document_key(sink, queue->escaped, "intent");
+    queue->committed_key = document_key(sink, queue->escaped, "committed");
     queue->lease.expired = true;
     queue->committed_k = -1;
     queue->committed_end = INT64_MIN;
@@ -66,8 +66,7 @@ void queue_destroy(struct queue *queue)
     drop_work(queue);
     lease_drop(queue);
     free(queue->lease.value);
-    free(queue->intent.prefix);
-    free(queue->intent.writer);
+    intent_free(&queue->intent);
     free(queue->held);
     free(queue->lease_key);
     free(queue->intent_key);

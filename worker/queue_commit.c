@@ -22,14 +22,6 @@ static void note_failure(void *argument, const struct error *error)
     queue_fault(queue, "%s", error->message);
 }
 
-/* cJSON would spell 1788512400000000 as 1.7885124e+15: the same number, but times are integers (spec 3.5). */
-static void add_integer(cJSON *object, const char *name, int64_t number)
-{
-    char digits[24];
-    snprintf(digits, sizeof digits, "%" PRId64, number);
-    cJSON_AddRawToObject(object, name, digits);
-}
-
 /* ---- the pointer ---- */
 
 static void commit_free(struct queue *queue)
@@ -84,22 +76,16 @@ static void pointer_written(struct queue *queue)
 static void pointer_write(struct queue *queue)
 {
     struct commit *commit = &queue->commit;
-    char end[CLOCK_TEXT_SIZE];
     commit->step = COMMIT_POINTER;
     queue->world->crash(queue->world, CRASH_BEFORE_COMMIT);
-    clock_format_broker(commit->bounds.end, end);
-    cJSON *value = cJSON_CreateObject();
-    add_integer(value, "k", (int64_t)commit->bounds.k);
-    cJSON_AddStringToObject(value, "tEnd", end);
-    cJSON_AddStringToObject(value, "manifest", commit->manifest_key);
-    add_integer(value, "records", (int64_t)commit->records);
-    add_integer(value, "bytes", (int64_t)commit->bytes);
-    add_integer(value, "committedAtMs", (int64_t)queue->world->wall(queue->world).v);
-    char *text = cJSON_PrintUnformatted(value);
-    cJSON_Delete(value);
-    char *copy = memory_copy(text != NULL ? text : "", text != NULL ? strlen(text) : 0);
-    cJSON_free(text);
-    guarded_start(queue, queue->committed_key, copy, &queue->committed_document.version, pointer_written);
+    const struct lake_pointer pointer = {.k = commit->bounds.k,
+                                         .end = commit->bounds.end,
+                                         .manifest = commit->manifest_key,
+                                         .records = commit->records,
+                                         .bytes = commit->bytes,
+                                         .at = queue->world->wall(queue->world)};
+    guarded_start(queue, queue->committed_key, pointer_format(&pointer), &queue->committed_document.version,
+                  pointer_written);
 }
 
 void commit_from_manifest(struct queue *queue, uint64_t records, uint64_t bytes, uint64_t lost)
@@ -260,25 +246,6 @@ static void intent_written(struct queue *queue)
     upload_objects(queue);
 }
 
-static char *intent_text(const struct commit *commit)
-{
-    cJSON *value = cJSON_CreateObject();
-    add_integer(value, "k", (int64_t)commit->bounds.k);
-    add_integer(value, "tStart", (int64_t)commit->bounds.start.v);
-    add_integer(value, "tEnd", (int64_t)commit->bounds.end.v);
-    cJSON_AddStringToObject(value, "format", setting_format_name(commit->shape.format));
-    cJSON_AddStringToObject(value, "compression", setting_compression_name(commit->shape.compression));
-    cJSON_AddStringToObject(value, "layout", setting_layout_name(commit->shape.layout));
-    cJSON_AddStringToObject(value, "align", setting_align_name(commit->shape.align));
-    cJSON_AddStringToObject(value, "prefix", commit->prefix);
-    cJSON_AddStringToObject(value, "writer", manifest_writer(&commit->shape));
-    char *text = cJSON_PrintUnformatted(value);
-    cJSON_Delete(value);
-    char *copy = memory_copy(text != NULL ? text : "", text != NULL ? strlen(text) : 0);
-    cJSON_free(text);
-    return copy;
-}
-
 static void commit_shape(struct queue *queue)
 {
     struct commit *commit = &queue->commit;
@@ -319,7 +286,8 @@ void commit_begin(struct queue *queue)
         return;
     }
     commit->step = COMMIT_INTENT;
-    guarded_start(queue, queue->intent_key, intent_text(commit), &queue->intent_document.version, intent_written);
+    guarded_start(queue, queue->intent_key, intent_format(&commit->bounds, &commit->shape, commit->prefix),
+                  &queue->intent_document.version, intent_written);
 }
 
 /* Nothing of the intent's window is there any more: it is given up, what was lost of it goes into the next window, which

@@ -12,6 +12,7 @@
 #ifndef WORKER_QUEUE_INTERNAL_H
 #define WORKER_QUEUE_INTERNAL_H
 
+#include "common/lake/documents.h"
 #include "common/lake/key.h"
 #include "common/log.h"
 #include "worker/queue.h"
@@ -112,13 +113,6 @@ struct document {
     bool exists;
 };
 
-struct intent {
-    struct window_bounds bounds;
-    struct window_shape shape;
-    char *prefix;
-    char *writer;
-};
-
 struct queue {
     struct queue_host *host;
     struct world *world;
@@ -141,7 +135,7 @@ struct queue {
     /* where it starts */
     struct document intent_document;
     struct document committed_document;
-    struct intent intent;
+    struct lake_intent intent;
     int64_t committed_k;
     int64_t committed_end; /* INT64_MIN: none */
     struct store_call *store_call;

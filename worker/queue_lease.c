@@ -186,15 +186,9 @@ static void claim_done(void *argument, const struct error *error, const struct k
 static void lease_value_make(struct queue *queue)
 {
     struct lease *lease = &queue->lease;
-    cJSON *value = cJSON_CreateObject();
-    cJSON_AddStringToObject(value, "instance", queue->host->settings->instance);
-    cJSON_AddStringToObject(value, "incarnation", queue->host->incarnation);
-    cJSON_AddNumberToObject(value, "sinceMs", (double)queue->world->wall(queue->world).v);
-    char *text = cJSON_PrintUnformatted(value);
-    cJSON_Delete(value);
     free(lease->value);
-    lease->value = text != NULL ? memory_copy(text, strlen(text)) : memory_copy("{}", 2);
-    cJSON_free(text);
+    lease->value =
+        lease_format(queue->host->settings->instance, queue->host->incarnation, queue->world->wall(queue->world));
 }
 
 /* expired: putIfAbsent; otherwise over a known version (a predecessor's row). */

@@ -36,65 +36,12 @@ static void step_again(struct queue *queue, const char *what, const struct error
 
 /* ---- the pointers ---- */
 
-static bool read_integer(const cJSON *object, const char *name, int64_t *out)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
-    if (!cJSON_IsNumber(item) || item->valuedouble < -9007199254740992.0 || item->valuedouble > 9007199254740992.0)
-        return false;
-    *out = (int64_t)item->valuedouble;
-    return (double)*out == item->valuedouble;
-}
-
-static const char *read_text(const cJSON *object, const char *name)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
-    return cJSON_IsString(item) ? item->valuestring : NULL;
-}
-
-/* tEnd is a string spelled as a ts; the original wrote a number (spec 3.5). */
 static bool read_committed(struct queue *queue, const cJSON *value)
 {
-    const char *end = read_text(value, "tEnd");
-    struct broker_us time;
-    if (!read_integer(value, "k", &queue->committed_k) || queue->committed_k < 0)
+    struct broker_us end;
+    if (!pointer_read(value, &queue->committed_k, &end))
         return false;
-    if (end != NULL && clock_parse_broker(end, strlen(end), &time)) {
-        queue->committed_end = time.v;
-        return true;
-    }
-    return end == NULL && read_integer(value, "tEnd", &queue->committed_end);
-}
-
-static bool read_shape(const struct queue *queue, const cJSON *value, struct window_shape *shape)
-{
-    const char *format = read_text(value, "format");
-    const char *compression = read_text(value, "compression");
-    const char *layout = read_text(value, "layout");
-    const char *align = read_text(value, "align");
-    if (format == NULL || compression == NULL || layout == NULL || !setting_format_parse(format, &shape->format) ||
-        !setting_compression_parse(compression, &shape->compression) || !setting_layout_parse(layout, &shape->layout))
-        return false;
-    if (shape->format == FORMAT_PARQUET && shape->compression == COMPRESSION_NONE)
-        shape->compression = COMPRESSION_SNAPPY; /* as the original wrote it */
-    shape->align = queue->host->settings->align;
-    return align == NULL || setting_align_parse(align, &shape->align);
-}
-
-static bool read_intent(struct queue *queue, const cJSON *value)
-{
-    struct intent *intent = &queue->intent;
-    const char *prefix = read_text(value, "prefix");
-    const char *writer = read_text(value, "writer");
-    if (!read_integer(value, "k", &intent->bounds.k) || !read_integer(value, "tStart", &intent->bounds.start.v) ||
-        !read_integer(value, "tEnd", &intent->bounds.end.v) || intent->bounds.start.v >= intent->bounds.end.v ||
-        !read_shape(queue, value, &intent->shape))
-        return false;
-    if (prefix == NULL)
-        prefix = queue->host->settings->prefix;
-    free(intent->prefix);
-    free(intent->writer);
-    intent->prefix = memory_copy(prefix, strlen(prefix));
-    intent->writer = writer != NULL ? memory_copy(writer, strlen(writer)) : memory_copy("", 0);
+    queue->committed_end = end.v;
     return true;
 }
 
@@ -134,7 +81,8 @@ static void pointers_take(struct queue *queue, const struct kv_result *result)
         bool is_intent = strcmp(row->key, queue->intent_key) == 0;
         struct document *document = is_intent ? &queue->intent_document : &queue->committed_document;
         *document = (struct document){row->version, true};
-        if (is_intent ? !read_intent(queue, row->value) : !read_committed(queue, row->value)) {
+        if (is_intent ? !intent_read(row->value, queue->host->settings, &queue->intent)
+                      : !read_committed(queue, row->value)) {
             queue_stop(queue,
                        "the document %s can't be read: mend it, or let `queen-s3 recover` rebuild the pointer from the "
                        "manifests",
@@ -212,7 +160,7 @@ static bool manifest_is_of(const struct queue *queue, const struct manifest *man
 
 static bool manifest_is_of_intent(const struct queue *queue, const struct manifest *manifest)
 {
-    const struct intent *intent = &queue->intent;
+    const struct lake_intent *intent = &queue->intent;
     return manifest_is_of(queue, manifest) && manifest->bounds.k == intent->bounds.k &&
            manifest->bounds.start.v == intent->bounds.start.v && manifest->bounds.end.v == intent->bounds.end.v;
 }
@@ -504,9 +452,9 @@ static void clock_done(void *argument, const struct error *error, const struct c
     queue->committed_k = 0;
     queue->committed_end = answer->safe_time.v;
     log_line(LOG_INFO, queue->name, "starts at %s (QUEEN_S3_START=latest)", text);
-    char *value = memory_format(
-        "{\"k\":0,\"tEnd\":\"%s\",\"manifest\":\"\",\"records\":0,\"bytes\":0,\"committedAtMs\":%" PRId64 "}", text,
-        queue->world->wall(queue->world).v);
+    const struct lake_pointer pointer = {
+        .k = 0, .end = answer->safe_time, .manifest = "", .at = queue->world->wall(queue->world)};
+    char *value = pointer_format(&pointer);
     guarded_start(queue, queue->committed_key, value, &queue->committed_document.version, origin_written);
 }
 

@@ -20,6 +20,10 @@ struct proof_object {
     uint64_t bytes;
 };
 
+struct proof;
+/* Told of a manifest; nonzero ends the proof. */
+typedef int proof_each(struct proof *proof, const struct manifest *manifest);
+
 struct proof {
     struct bucket *bucket;
     const char *queue;
@@ -43,6 +47,9 @@ struct proof {
     size_t waiting_count;
     size_t waiting_capacity;
     struct partition_table partitions; /* deep */
+    proof_each *each;                  /* of proof_lake() */
+    void *argument;                    /* the caller's */
+    struct window_bounds pending;      /* a window that is begun: its objects need no manifest yet. k 0: none */
     struct error failure;              /* of the bucket: the proof can't be ended */
 };
 
@@ -55,8 +62,7 @@ void proof_fault(struct proof *proof, const char *subject, const char *format, .
 
 /* The manifests alone: k without a hole from 1 on, windows that tile, sums that add up, keys as they must be. All the
  * windows of the queue; 0, or negative where the bucket failed (proof->failure). each: called after a manifest was
- * found to be one, nonzero ends it; may be NULL. */
-typedef int proof_each(struct proof *proof, const struct manifest *manifest);
+ * found to be one; may be NULL. */
 int proof_manifests(struct proof *proof, proof_each *each);
 
 /* Looks for each object of the manifest, its size, now or once enough are put off; proof_objects_end() for the rest.
@@ -65,6 +71,13 @@ int proof_objects(struct proof *proof, const struct manifest *manifest);
 int proof_objects_end(struct proof *proof);
 /* Objects below queue=…/ that no manifest names, names that don't belong there, checkpoints beyond the last window. */
 int proof_strays(struct proof *proof);
+
+/* All of the above, each window's objects by proof_objects() or, deep, proof_records(); an empty lake is a fault. each: as
+ * for proof_manifests(), may be NULL. 0: all was looked at, faults says what came of it. Negative: the bucket failed, or
+ * nobody reads what is printed. */
+int proof_lake(struct proof *proof, proof_each *each);
+/* One line on standard output: how it ended. */
+void proof_print_verdict(const struct proof *proof);
 
 /* Reads each object of the manifest: sha256, records, order, bounds, counts. 0, or negative where the bucket failed. */
 int proof_records(struct proof *proof, const struct manifest *manifest);

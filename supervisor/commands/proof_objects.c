@@ -2,6 +2,7 @@
  * What lies in the bucket, held against what the manifests name: proof.h.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,6 +157,19 @@ static int look_for_manifest(struct proof *proof, const char *object, int64_t k)
     return looking.there && looking.named ? 1 : 0;
 }
 
+/* An object of the window that is begun and has no manifest yet: who redoes it writes the same key. */
+static bool is_pending(const struct proof *proof, const char *key)
+{
+    const struct window_bounds *bounds = &proof->pending;
+    const char *name = strrchr(key, '/');
+    char start[96];
+
+    name = name != NULL ? name + 1 : key;
+    int size = snprintf(start, sizeof start, "w-%010" PRId64 "-%016" PRId64 "-%016" PRId64, bounds->k, bounds->start.v,
+                        bounds->end.v);
+    return bounds->k > 0 && strncmp(name, start, (size_t)size) == 0 && (name[size] == '.' || name[size] == '-');
+}
+
 static int judge_stray(struct proof *proof, const char *key, bool *looked)
 {
     int64_t k = window_of(key);
@@ -191,7 +205,7 @@ static bool is_stray(void *argument, const char *key)
 {
     const struct proof *proof = argument;
 
-    return !key_set_has(proof->named, key);
+    return !key_set_has(proof->named, key) && !is_pending(proof, key);
 }
 
 static int check_data(struct proof *proof)

@@ -1,61 +1,24 @@
 /*
  * `queen-s3 verify QUEUE...`: proves a lake, or says what doesn't hold (spec 4.4). What is proved stands in proof.h.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "supervisor/commands/arguments.h"
 #include "supervisor/commands/commands.h"
 #include "supervisor/commands/output.h"
-#include "supervisor/commands/progress.h"
 #include "supervisor/commands/proof.h"
-
-static int look_at_window(struct proof *proof, const struct manifest *manifest)
-{
-    int code = proof->deep ? proof_records(proof, manifest) : proof_objects(proof, manifest);
-
-    return code != 0 || output_closed() ? 1 : 0;
-}
-
-static void print_verdict(const struct proof *proof)
-{
-    char start[CLOCK_TEXT_SIZE];
-    char end[CLOCK_TEXT_SIZE];
-
-    clock_format_broker(proof->start, start);
-    clock_format_broker(proof->end, end);
-    if (proof->faults > 0) {
-        output_format("%s: %" PRIu64 " %s in %" PRIu64 " windows\n", proof->queue, proof->faults,
-                      proof->faults == 1 ? "fault" : "faults", proof->windows);
-        return;
-    }
-    output_format("%s: %s: %" PRIu64 " windows, %" PRId64 " to %" PRId64 ", from %s to %s, %" PRIu64
-                  " records in %" PRIu64 " objects of %" PRIu64 " bytes, %" PRIu64 " lost\n",
-                  proof->queue, proof->deep ? "holds, every record of it" : "holds", proof->windows, proof->first_k,
-                  proof->last_k, start, end, proof->records, proof->objects, proof->bytes, proof->lost);
-}
 
 static int verify_queue(struct bucket *bucket, const char *queue, bool deep)
 {
     struct proof proof;
 
     proof_begin(&proof, bucket, queue, deep);
-    int code = proof_manifests(&proof, look_at_window);
-    if (code == 0) {
-        code = proof_objects_end(&proof);
-    }
-    if (code == 0) {
-        code = proof_strays(&proof);
-    }
-    progress_clear();
+    int code = proof_lake(&proof, NULL);
     if (code != 0 && proof.failure.code != QS_OK) {
         code = command_fail(COMMAND_UNREACHABLE, "%s: %s", queue, proof.failure.message);
     } else if (code == 0) {
-        if (proof.windows == 0) {
-            proof_fault(&proof, queue, "there is no window in bucket %s: expected one", bucket->settings.bucket);
-        }
-        print_verdict(&proof);
+        proof_print_verdict(&proof);
         code = proof.faults > 0 ? COMMAND_FAULT : EXIT_SUCCESS;
     }
     proof_end(&proof);
