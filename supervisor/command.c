@@ -45,8 +45,8 @@ static const struct command command_help = {
 };
 
 static const struct command *const commands[] = {
-    &command_run, &command_check,  &command_status,  &command_windows, &command_cat,  &command_verify,
-    &command_ddl, &command_policy, &command_connect, &command_version, &command_help,
+    &command_run,     &command_check, &command_status, &command_windows, &command_cat,     &command_verify,
+    &command_recover, &command_ddl,   &command_policy, &command_connect, &command_version, &command_help,
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)

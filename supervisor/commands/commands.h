@@ -16,5 +16,6 @@ extern const struct command command_verify;
 extern const struct command command_ddl;
 extern const struct command command_connect;
 extern const struct command command_policy;
+extern const struct command command_recover;
 
 #endif
