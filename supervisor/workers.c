@@ -540,7 +540,9 @@ void workers_start_new(struct workers *workers, struct mono_ms now)
 {
     workers_resettle(workers);
     for (size_t i = 0; i < workers->count; i++) {
-        take(workers, &workers->list[i], POOL_START, now);
+        if (!workers->list[i].ended) { /* else it is down for good, as a connector that refused */
+            take(workers, &workers->list[i], POOL_START, now);
+        }
     }
 }
 

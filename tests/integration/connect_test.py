@@ -306,6 +306,32 @@ class MockTest(ConnectTest):
         self.assertEqual(sink.metric('picomq_connectors_sinks_running'), 1)
         self.assertEqual(sink.program.terminate(), 0)
 
+    def test_one_that_refuses_stays_down_beside_a_star(self):
+        """A queue that appears doesn't start it again; a rolling restart does, and doesn't wait for it."""
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        queen = mirror.DevBroker(self.folder, '--queue', 'clicks', '--safe-lag-ms', 100)
+        self.addCleanup(queen.stop)
+        queen.push(mirror.records(20, queue='clicks', partitions=2))
+        definitions = self.folder / 'connectors'
+        definitions.mkdir()
+        self.definition('refused', properties={'nonsense': 1}).rename(definitions / 'refused.toml')
+        sink = Sink(self.folder, {'QUEEN_URL': queen.url, 'QUEEN_S3_QUEUES': '*', 'QUEEN_S3_WORKERS': '1',
+                                  **mirror.QUICK, **mirror.file_lake(self.folder, 'queues'),
+                                  'QUEEN_S3_CONNECTORS': str(definitions),
+                                  'PICOMQ_CONNECTORS_KAFKA__BOOTSTRAP_SERVERS': broker.servers})
+        self.addCleanup(sink.program.kill)
+        sink.wait_line('refused: the connector stays down')
+        sink.wait_records(20)
+        queen.push(mirror.records(20, queue='late', partitions=2))
+        sink.wait_records(40)
+        self.assertEqual(sink.text().count('worker 0: started'), 1, sink.text())
+        sink.signal(signal.SIGHUP)
+        sink.wait_line('every worker has been started again')
+        self.assertEqual(sink.text().count('worker 0: started'), 2, sink.text())
+        self.assertEqual(sink.text().count('worker 1: started'), 2, sink.text())
+        self.assertEqual(sink.program.terminate(), 0)
+
 
 @unittest.skipIf(isinstance(kafka.jars(), str), kafka.jars())
 class KafkaTest(ConnectTest):
