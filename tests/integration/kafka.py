@@ -1,5 +1,5 @@
-"""A Kafka broker for the connector's tests: one in memory (librdkafka's own), and Apache Kafka itself in KRaft mode, from
-the jars that maven fetches once into build/kafka.
+"""A Kafka broker for the connector's tests: one in memory (librdkafka's own), and Apache Kafka itself in KRaft mode,
+from the jars that maven fetches once into build/kafka.
 
     broker = kafka.Mock(folder)          or kafka.Broker(folder)
     broker.create('orders', 2)
@@ -11,7 +11,7 @@ import pathlib
 import shutil
 import subprocess
 
-from processes import BUILD, DEADLINE, ROOT, Program, free_port, until
+from processes import BUILD, DEADLINE, ROOT, Program, free_port
 
 VERSION = '3.7.1'
 TOOL = BUILD / 'tests/tools/kafka'
@@ -141,7 +141,7 @@ class Broker(Client):
             'listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT',
             f'log.dirs={self.folder}/kafka', 'offsets.topic.replication.factor=1', 'offsets.topic.num.partitions=1',
             'group.initial.rebalance.delay.ms=0', 'group.min.session.timeout.ms=1000',
-            'auto.create.topics.enable=false', 'file.delete.delay.ms=1000', '']))
+            'auto.create.topics.enable=false', 'log.retention.ms=-1', '']))
         subprocess.run([*self._java('kafka.tools.StorageTool'), 'format', '-t', 'AAAAAAAAAAAAAAAAAAAAAA', '-c',
                         self.settings], check=True, capture_output=True, timeout=DEADLINE)
         self.start()
@@ -159,7 +159,3 @@ class Broker(Client):
 
     def stop(self) -> None:
         self.program.kill()
-
-    def wait_gone(self, topic: str) -> None:
-        """A topic that was removed can be created again."""
-        until(lambda: not list((self.folder / 'kafka').glob(f'{topic}-[0-9]*')) or None, f'{topic} removed', every=0.1)
