@@ -112,8 +112,8 @@ BENCH     := $(patsubst tests/bench/%.c,$(OUT)/tests/bench/%,$(BENCH_SRC))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
-.PHONY: all test demo bench readers lint format sanitize fuzz deb install uninstall clean help FORCE \
-        programs unit-programs bench-programs fuzz-programs lint-layout lint-tidy lint-cppcheck lint-scripts
+.PHONY: all test demo demo-connect bench readers lint format sanitize fuzz deb install uninstall clean help FORCE \
+        programs unit-programs bench-programs connect-programs fuzz-programs lint-layout lint-tidy lint-cppcheck lint-scripts
 
 # Two cores' worth of jobs when called plainly; `make -j1` and `make -jN` say otherwise.
 in_parallel = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS))$(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
@@ -123,6 +123,7 @@ all: ## build build/queen-s3 and the development broker build/tests/devbroker
 
 programs: $(LIBS) $(PROGRAM) $(PLUGIN) $(DEVBROKER) $(PAGES) $(COMPLETE)
 unit-programs: programs $(UNIT) $(SIMULATE) $(TOOLS)
+connect-programs: programs $(TOOLS)
 bench-programs: programs $(BENCH) $(TOOLS)
 fuzz-programs: $(FUZZ)
 
@@ -133,6 +134,10 @@ test: ## unit tests, simulator, integration tests against real processes
 demo: ## mirror this machine's package log (or INPUT=events.ndjson PARTITION_BY=field) into build/demo and show it
 	+@$(in_parallel) programs
 	$(PYTHON) tests/demo/run.py $(if $(INPUT),--input '$(INPUT)') $(if $(PARTITION_BY),--partition-by '$(PARTITION_BY)')
+
+demo-connect: ## the same through a Kafka broker and `queen-s3 connect`, into build/demo-connect
+	+@$(in_parallel) connect-programs
+	$(PYTHON) tests/demo/connect.py
 
 bench: ## measure: throughput, processor time, memory (prints a table)
 	+@$(in_parallel) bench-programs
