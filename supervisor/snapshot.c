@@ -108,6 +108,29 @@ static void take_queue(struct snapshot_queue *out, const struct snapshot_source 
     }
 }
 
+static void take_connectors(struct snapshot *snapshot, const struct connectors *connectors)
+{
+    size_t count = connectors == NULL ? 0 : connectors->count;
+
+    snapshot->connector_count = count;
+    snapshot->connectors = memory_new(count + 1, sizeof *snapshot->connectors);
+    for (size_t i = 0; i < count; i++) {
+        const struct collected_connector *connector = &connectors->list[i];
+        struct connector_counts totals = connectors_totals(connector);
+
+        snapshot->connectors[i] = (struct snapshot_connector){
+            .key = connector->key != NULL ? copy(connector->key) : NULL,
+            .worker = i < connectors->worker_count ? (int64_t)i : -1,
+            .running = connector->running,
+            .partitions = connector->running ? connector->last.partitions : 0,
+            .buffered_bytes = connector->running ? connector->last.buffer_bytes : 0,
+            .consumed = totals.consumed,
+            .processed = totals.processed,
+            .reason = connector->reason[0] != '\0' ? copy(connector->reason) : NULL,
+        };
+    }
+}
+
 void snapshot_take(struct snapshot *snapshot, const struct snapshot_source *source)
 {
     const struct settings *settings = source->settings;
@@ -133,6 +156,7 @@ void snapshot_take(struct snapshot *snapshot, const struct snapshot_source *sour
         take_queue(&snapshot->queues[i], source, &source->collect->queues[i], snapshot->limit_ms);
         snapshot->late_count += snapshot->queues[i].late;
     }
+    take_connectors(snapshot, source->workers->connectors);
 }
 
 void snapshot_free(struct snapshot *snapshot)
@@ -150,8 +174,13 @@ void snapshot_free(struct snapshot *snapshot)
         free(snapshot->queues[i].error);
         free(snapshot->queues[i].error_at);
     }
+    for (size_t i = 0; i < snapshot->connector_count; i++) {
+        free(snapshot->connectors[i].key);
+        free(snapshot->connectors[i].reason);
+    }
     free(snapshot->workers);
     free(snapshot->queues);
+    free(snapshot->connectors);
     free(snapshot->sink);
     free(snapshot->instance);
     free(snapshot->version);

@@ -28,6 +28,13 @@
  *     bufferedBytes
  *     late, staleMs             as /healthz has them
  *     lastError                 what keeps it from going on: null, or {"message", "at"}
+ *   connectors[]                where there are any:
+ *     connector                 its key, null for a file that does not even say that
+ *     worker                    whose it is, null where its definition is broken
+ *     state                     "running", "down"
+ *     partitions, bufferedBytes
+ *     consumed, processed       records, as the metrics have them
+ *     reason                    why it is down, or was; null: nothing to say
  */
 #ifndef SUPERVISOR_SNAPSHOT_H
 #define SUPERVISOR_SNAPSHOT_H
@@ -64,6 +71,17 @@ struct snapshot_queue {
     char *error_at;
 };
 
+struct snapshot_connector {
+    char *key;      /* NULL: not known */
+    int64_t worker; /* -1: none */
+    bool running;
+    uint64_t partitions;
+    uint64_t buffered_bytes;
+    uint64_t consumed;
+    uint64_t processed;
+    char *reason; /* NULL: none */
+};
+
 struct snapshot {
     char *sink;
     char *instance;
@@ -78,6 +96,8 @@ struct snapshot {
     size_t worker_count;
     struct snapshot_queue *queues;
     size_t queue_count;
+    struct snapshot_connector *connectors;
+    size_t connector_count;
 };
 
 /* What a supervisor knows. */

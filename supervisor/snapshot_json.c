@@ -96,6 +96,30 @@ static cJSON *queue_json(const struct snapshot_queue *queue)
     return object;
 }
 
+static cJSON *connector_json(const struct snapshot_connector *connector)
+{
+    cJSON *object = cJSON_CreateObject();
+
+    add_text(object, "connector", connector->key);
+    add_number_or_null(object, "worker", connector->worker >= 0, connector->worker);
+    add_text(object, "state", connector->running ? "running" : "down");
+    add_number(object, "partitions", (int64_t)connector->partitions);
+    add_number(object, "bufferedBytes", (int64_t)connector->buffered_bytes);
+    add_number(object, "consumed", (int64_t)connector->consumed);
+    add_number(object, "processed", (int64_t)connector->processed);
+    add_text(object, "reason", connector->reason);
+    return object;
+}
+
+static void add_connectors(cJSON *document, const struct snapshot *snapshot)
+{
+    cJSON *list = snapshot->connector_count > 0 ? cJSON_AddArrayToObject(document, "connectors") : NULL;
+
+    for (size_t i = 0; i < snapshot->connector_count; i++) {
+        (void)cJSON_AddItemToArray(list, connector_json(&snapshot->connectors[i]));
+    }
+}
+
 char *snapshot_write(const struct snapshot *snapshot)
 {
     cJSON *document = cJSON_CreateObject();
@@ -121,6 +145,7 @@ char *snapshot_write(const struct snapshot *snapshot)
     for (size_t i = 0; i < snapshot->queue_count; i++) {
         (void)cJSON_AddItemToArray(queues, queue_json(&snapshot->queues[i]));
     }
+    add_connectors(document, snapshot);
     printed = cJSON_PrintUnformatted(document);
     cJSON_Delete(document);
     text = memory_format("%s", printed != NULL ? printed : "{\"error\":\"out of memory\"}");
@@ -204,6 +229,28 @@ static void read_queue(const cJSON *object, struct snapshot_queue *queue, bool *
     read_event(object, "lastError", "message", &queue->error, &queue->error_at);
 }
 
+static void read_connectors(const cJSON *list, struct snapshot *snapshot)
+{
+    const cJSON *item;
+
+    snapshot->connectors = memory_new((size_t)cJSON_GetArraySize(list) + 1, sizeof *snapshot->connectors);
+    cJSON_ArrayForEach (item, list) {
+        char *state = get_text(item, "state");
+
+        snapshot->connectors[snapshot->connector_count++] = (struct snapshot_connector){
+            .key = get_text(item, "connector"),
+            .worker = get_number(item, "worker", -1),
+            .running = state != NULL && strcmp(state, "running") == 0,
+            .partitions = get_count(item, "partitions"),
+            .buffered_bytes = get_count(item, "bufferedBytes"),
+            .consumed = get_count(item, "consumed"),
+            .processed = get_count(item, "processed"),
+            .reason = get_text(item, "reason"),
+        };
+        free(state);
+    }
+}
+
 static void read_lists(const cJSON *document, struct snapshot *snapshot, bool *whole)
 {
     const cJSON *workers = cJSON_GetObjectItemCaseSensitive(document, "workers");
@@ -219,6 +266,7 @@ static void read_lists(const cJSON *document, struct snapshot *snapshot, bool *w
     cJSON_ArrayForEach (item, queues) {
         read_queue(item, &snapshot->queues[snapshot->queue_count++], whole);
     }
+    read_connectors(cJSON_GetObjectItemCaseSensitive(document, "connectors"), snapshot);
 }
 
 int snapshot_read(const char *text, size_t size, struct snapshot *snapshot, struct error *error)

@@ -118,9 +118,10 @@ static int run_status(int argc, char **argv)
 
 static const struct command_option options[] = {
     [COMMAND_FILE] = COMMAND_FILE_OPTION,
-    [OPTION_JSON] = {"--json", NULL,
-                     "the answer as it came, one JSON object on one line: sink, instance, version, phase, pid, "
-                     "uptimeMs, at, limitMs, late (how many queues are), workers and queues"},
+    [OPTION_JSON] =
+        {"--json", NULL,
+         "the answer as it came, one JSON object on one line: sink, instance, version, phase, pid, "
+         "uptimeMs, at, limitMs, late (how many queues are), workers, queues, and connectors where there are any"},
     {NULL, NULL, NULL},
 };
 

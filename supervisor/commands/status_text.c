@@ -25,7 +25,7 @@ static void print_head(const struct snapshot *snapshot)
     output_format("sink %s on %s: %s for %s, pid %" PRId64 ", queen-s3 %s\n", sink, instance, phase, uptime,
                   snapshot->pid, version);
     if (snapshot->queue_count == 0) {
-        output_text("no queue yet\n");
+        output_text(snapshot->connector_count > 0 ? "connectors alone\n" : "no queue yet\n");
     } else if (snapshot->late_count == 0) {
         output_format("%zu queue%s on time\n", snapshot->queue_count, snapshot->queue_count == 1 ? "" : "s");
     } else {
@@ -167,6 +167,43 @@ static void print_queues(const struct snapshot *snapshot, bool colour)
     text_table_free(&table);
 }
 
+/* ---- connectors ---- */
+
+static void add_connector(struct text_table *table, const struct snapshot_connector *connector)
+{
+    struct text_table_row *row = text_table_add(table);
+    char text[SHOW_SIZE];
+
+    row->alarmed = !connector->running;
+    text_table_cell(row, 0, connector->key);
+    text_table_cell(row, 1, connector->running ? "running" : "down");
+    number_cell(row, 2, connector->worker);
+    number_cell(row, 3, (int64_t)connector->partitions);
+    number_cell(row, 4, (int64_t)connector->consumed);
+    number_cell(row, 5, (int64_t)connector->processed);
+    show_bytes(connector->buffered_bytes, text);
+    text_table_cell(row, 6, text);
+    if (connector->reason != NULL) {
+        text_table_note(row, connector->reason);
+    }
+}
+
+static void print_connectors(const struct snapshot *snapshot, bool colour)
+{
+    struct text_table table = {
+        .titles = {"CONNECTOR", "STATE", "WORKER", "PARTITIONS", "CONSUMED", "PROCESSED", "BUFFERED"},
+        .right = {false, false, true, true, true, true, true},
+        .count = 7,
+    };
+
+    for (size_t i = 0; i < snapshot->connector_count; i++) {
+        add_connector(&table, &snapshot->connectors[i]);
+    }
+    output_text("\n");
+    text_table_print(&table, colour);
+    text_table_free(&table);
+}
+
 void status_print(const struct snapshot *snapshot, bool colour)
 {
     print_head(snapshot);
@@ -175,5 +212,8 @@ void status_print(const struct snapshot *snapshot, bool colour)
     }
     if (snapshot->queue_count > 0) {
         print_queues(snapshot, colour);
+    }
+    if (snapshot->connector_count > 0) {
+        print_connectors(snapshot, colour);
     }
 }

@@ -17,7 +17,7 @@ import kafka
 import mirror
 from gateway import Gateway
 from processes import BUILD, alive, free_port, tree, until
-from sink import Sink
+from sink import Sink, command
 
 GROUP = 'picomq-connect-sink-orders'
 NAME = re.compile(r'(\d{5})-(\d{20})-(\d{20})\.(\w+)(\.gz)?$')
@@ -233,13 +233,24 @@ class MockTest(ConnectTest):
         broken = self.folder / 'broken.toml'
         broken.write_text('key = "broken"\n')
         refused = self.definition('refused', properties={'nonsense': 1})
-        sink = self.connect(broker, broken, self.definition(), refused)
+        control = str(self.folder / 'control.sock')
+        sink = self.connect(broker, broken, self.definition(), refused, QUEEN_S3_CONTROL=control)
         sink.wait_line('refused: the connector stays down: property nonsense')
         self.wait_landed(sink, 10)
         self.assertIn('broken: the connector stays down', sink.text())
         sink.program.wait_for(lambda: sink.metric('picomq_connectors_sinks_running') == 1, 'one that runs')
         self.assertEqual(sink.metric('picomq_connectors_sinks_total'), 3)
         self.assertEqual(sink.metric('queen_s3_worker_up'), 1)
+        answer = command({'QUEEN_S3_CONTROL': control}, 'status', '--json')
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        status = {c['connector']: c for c in json.loads(answer.stdout)['connectors']}
+        self.assertEqual({key: c['state'] for key, c in status.items()},
+                         {'orders': 'running', 'refused': 'down', 'broken': 'down'})
+        self.assertIn('No such configuration property: "nonsense"', status['refused']['reason'])
+        self.assertIn('broken.toml: type is missing', status['broken']['reason'])
+        self.assertIsNone(status['orders']['reason'])
+        shown = command({'QUEEN_S3_CONTROL': control}, 'status').stdout.decode()
+        self.assertRegex(shown, r'(?m)^. *orders +running +0 +4 ')
         self.assertEqual(sink.program.terminate(), 0)
 
     def test_exit_codes(self):
