@@ -34,6 +34,17 @@ static void must(const char *what, rd_kafka_resp_err_t code)
     }
 }
 
+static int number_of(const char *text)
+{
+    char *end = NULL;
+    long number = text == NULL ? 0 : strtol(text, &end, 10);
+
+    if (end == text || *end != '\0' || number < 0 || number > 1000000) {
+        fail(text, "expected a number");
+    }
+    return (int)number;
+}
+
 static unsigned long failed_deliveries;
 
 static void delivered(rd_kafka_t *client, const rd_kafka_message_t *message, void *argument)
@@ -65,14 +76,26 @@ static rd_kafka_t *connect_to(rd_kafka_type_t type, const char *servers, const c
 
 /* ---- a broker in memory ---- */
 
+static void obey(rd_kafka_mock_cluster_t *cluster, char *line)
+{
+    line[strcspn(line, "\n")] = '\0';
+    const char *verb = strsep(&line, " ");
+    const char *name = strsep(&line, " ");
+
+    if (strcmp(verb, "create") == 0) {
+        must(verb, rd_kafka_mock_topic_create(cluster, name, number_of(line), 1));
+    } else if (strcmp(verb, "down") == 0) {
+        must(verb, rd_kafka_mock_broker_set_down(cluster, number_of(name)));
+    } else {
+        must(verb, rd_kafka_mock_broker_set_up(cluster, number_of(name)));
+    }
+}
+
 static int mock(char **arguments)
 {
     char line[320];
-    char verb[16];
-    char topic[256];
-    int number;
     rd_kafka_t *client = connect_to(RD_KAFKA_PRODUCER, "", NULL);
-    rd_kafka_mock_cluster_t *cluster = rd_kafka_mock_cluster_new(client, atoi(arguments[0]));
+    rd_kafka_mock_cluster_t *cluster = rd_kafka_mock_cluster_new(client, number_of(arguments[0]));
 
     if (cluster == NULL) {
         fail("mock", "no cluster");
@@ -80,12 +103,7 @@ static int mock(char **arguments)
     (void)puts(rd_kafka_mock_cluster_bootstraps(cluster));
     (void)fflush(stdout);
     while (fgets(line, sizeof line, stdin) != NULL) {
-        if (sscanf(line, "%15s %255s %d", verb, topic, &number) == 3) {
-            must(verb, rd_kafka_mock_topic_create(cluster, topic, number, 1));
-        } else if (sscanf(line, "%15s %d", verb, &number) == 2) {
-            must(verb, strcmp(verb, "down") == 0 ? rd_kafka_mock_broker_set_down(cluster, number)
-                                                 : rd_kafka_mock_broker_set_up(cluster, number));
-        }
+        obey(cluster, line);
         (void)puts("done");
         (void)fflush(stdout);
     }
@@ -120,7 +138,7 @@ static int create(char **arguments)
     size_t count;
     rd_kafka_t *client = connect_to(RD_KAFKA_PRODUCER, arguments[0], NULL);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(client);
-    rd_kafka_NewTopic_t *topic = rd_kafka_NewTopic_new(arguments[1], atoi(arguments[2]), 1, why, sizeof why);
+    rd_kafka_NewTopic_t *topic = rd_kafka_NewTopic_new(arguments[1], number_of(arguments[2]), 1, why, sizeof why);
 
     for (char **setting = arguments + 3; *setting != NULL; setting++) {
         char *equals = strchr(*setting, '=');
@@ -164,7 +182,7 @@ static rd_kafka_topic_partition_list_t *one_partition(const char *topic, const c
 {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
 
-    rd_kafka_topic_partition_list_add(list, topic, atoi(partition))->offset = offset;
+    rd_kafka_topic_partition_list_add(list, topic, number_of(partition))->offset = offset;
     return list;
 }
 
@@ -230,7 +248,7 @@ static void produce_line(rd_kafka_t *client, char *line)
         fail("produce", "a line is too short");
     }
     do {
-        code = rd_kafka_producev(client, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(atoi(partition)),
+        code = rd_kafka_producev(client, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(number_of(partition)),
                                  RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
                                  RD_KAFKA_V_TIMESTAMP(strtoll(timestamp, NULL, 10)), RD_KAFKA_V_KEY(key, key_size),
                                  RD_KAFKA_V_VALUE(value, value_size), RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
@@ -244,10 +262,9 @@ static int produce(char **arguments)
     rd_kafka_t *client = connect_to(RD_KAFKA_PRODUCER, arguments[0], NULL);
     char *line = NULL;
     size_t capacity = 0;
-    ssize_t size;
     unsigned long count = 0;
 
-    while ((size = getline(&line, &capacity, stdin)) > 0) {
+    while (getline(&line, &capacity, stdin) > 0) {
         line[strcspn(line, "\n")] = '\0';
         produce_line(client, line);
         count++;

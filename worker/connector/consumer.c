@@ -205,7 +205,7 @@ static void tick(void *argument)
               consumer);
 }
 
-void consumer_pause(struct consumer *consumer, const struct partition *partition, bool pause)
+void consumer_pause(const struct consumer *consumer, const struct partition *partition, bool pause)
 {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
 
