@@ -1,5 +1,6 @@
 """The sink as the child of parents that leave it in whatever state they were in themselves (spec 4.1, 4.6): it mirrors
 all the same, answers, and goes when it is told to."""
+import fcntl
 import os
 import pathlib
 import re
@@ -9,7 +10,7 @@ import tempfile
 import unittest
 
 import mirror
-from processes import zombies
+from processes import alive, zombies
 
 COMMITTED = 'queen_s3_windows_committed_total'
 RESTARTS = 'queen_s3_worker_restarts_total'
@@ -122,6 +123,34 @@ class ParentsTest(mirror.MirrorTest):
                 self.mirrors(broker, sink, 5000)
                 self.assertEqual(sink.terminate(), 0)
                 broker.stop()
+
+    def test_parent_that_reads_no_output(self):
+        """A pipe that is full from the first byte on stalls neither the mirror nor /healthz nor a signal."""
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        os.set_blocking(writer, False)
+        try:
+            while os.write(writer, b'x' * 512):
+                pass
+        except BlockingIOError:
+            os.set_blocking(writer, True)
+
+        def full() -> None:
+            os.dup2(writer, 1)
+            os.dup2(writer, 2)
+
+        broker, sink = self.start(full, QUEEN_S3_LOG_LEVEL='debug')
+        os.close(writer)
+        sink.wait_metric(COMMITTED, 1)
+        pids = sink.tree()
+        os.kill(sink.workers()[0], signal.SIGKILL)
+        sink.wait_metric(RESTARTS, 1)
+        self.assertEqual(sink.health(), (200, {'ok': True, 'queues': 2}))
+        self.mirrors(broker, sink)
+        self.assertEqual(sink.terminate(), 0)
+        self.assertEqual(alive(pids), [])
+        self.assertEqual(os.read(reader, 1 << 20).strip(b'x'), b'')
 
     def test_parent_that_has_closed_its_end(self):
         """As a log collector that crashed does: EPIPE, and no SIGPIPE."""
