@@ -247,11 +247,19 @@ static void produce_line(rd_kafka_t *client, char *line)
     if (partition == NULL || timestamp == NULL) {
         fail("produce", "a line is too short");
     }
+    const rd_kafka_vu_t parts[] = {
+        {.vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = topic},
+        {.vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = number_of(partition)},
+        {.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY},
+        {.vtype = RD_KAFKA_VTYPE_TIMESTAMP, .u.i64 = strtoll(timestamp, NULL, 10)},
+        {.vtype = RD_KAFKA_VTYPE_KEY, .u.mem = {key, key_size}},
+        {.vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = {value, value_size}},
+        {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers},
+    };
     do {
-        code = rd_kafka_producev(client, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(number_of(partition)),
-                                 RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-                                 RD_KAFKA_V_TIMESTAMP(strtoll(timestamp, NULL, 10)), RD_KAFKA_V_KEY(key, key_size),
-                                 RD_KAFKA_V_VALUE(value, value_size), RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
+        rd_kafka_error_t *error = rd_kafka_produceva(client, parts, sizeof parts / sizeof *parts);
+        code = rd_kafka_error_code(error);
+        rd_kafka_error_destroy(error);
         (void)rd_kafka_poll(client, code == RD_KAFKA_RESP_ERR__QUEUE_FULL ? 100 : 0);
     } while (code == RD_KAFKA_RESP_ERR__QUEUE_FULL);
     must("produce", code);

@@ -45,6 +45,16 @@ void connector_fail(struct connector *connector, int exit_code, const char *form
 
 /* ---- commits ---- */
 
+static void unlink_call(const struct commit_call *call)
+{
+    struct commit_call **at = &commit_calls;
+
+    while (*at != call) {
+        at = &(*at)->next;
+    }
+    *at = call->next;
+}
+
 void consumer_commit(struct consumer *consumer, struct partition *partition, int64_t offset, const char *note)
 {
     struct commit_call *call = memory_new(1, sizeof *call);
@@ -59,8 +69,14 @@ void consumer_commit(struct consumer *consumer, struct partition *partition, int
         element->metadata_size = strlen(note);
     }
     consumer->commits++;
-    (void)rd_kafka_commit_queue(consumer->kafka, list, consumer->replies, NULL, call);
+    rd_kafka_resp_err_t code = rd_kafka_commit_queue(consumer->kafka, list, consumer->replies, NULL, call);
     rd_kafka_topic_partition_list_destroy(list);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) { /* then no answer comes, and none is to be waited for */
+        unlink_call(call);
+        free(call);
+        consumer->commits--;
+        connector_fail(consumer->connector, 1, "a commit could not be sent: %s", rd_kafka_err2str(code));
+    }
 }
 
 void consumer_forget(struct consumer *consumer, const struct partition *partition)
@@ -70,16 +86,6 @@ void consumer_forget(struct consumer *consumer, const struct partition *partitio
             call->partition = NULL;
         }
     }
-}
-
-static void unlink_call(const struct commit_call *call)
-{
-    struct commit_call **at = &commit_calls;
-
-    while (*at != call) {
-        at = &(*at)->next;
-    }
-    *at = call->next;
 }
 
 static void take_reply(struct consumer *consumer, rd_kafka_event_t *event)
