@@ -196,6 +196,23 @@ class MockTest(ConnectTest):
         self.assertEqual([(f.start, f.last) for f in self.files()], [(i, i + 2) for i in range(7, 28, 3)])
         self.assertEqual(sink.program.terminate(), 0)
 
+    def test_without_notes(self):
+        """A broker that keeps no commit metadata: cuts by count, no age."""
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        self.send(broker, 25, 1)
+        broker.refuse_notes()
+        sink = self.connect(broker, self.definition(max_messages_per_file=10))
+        self.wait_landed(sink, 20)
+        self.assertIn('gives no commit metadata back', sink.text())
+        self.hold()
+        self.assertEqual([(f.start, f.last) for f in self.files()], [(0, 9), (10, 19)])
+        self.assertEqual(sink.program.terminate(), 0)
+        broker.refuse_notes()
+        sink = self.connect(broker, self.definition(max_file_age='1m', topics='consumer_group = "aged"'), name='aged')
+        self.assertEqual(sink.program.wait(), 2)
+        self.assertIn('max_file_age: expected to be absent with a broker that gives no commit metadata', sink.text())
+
     def test_a_note_of_another_version_is_not_guessed_at(self):
         broker = self.mock()
         broker.create('orders.eu', 4)
@@ -482,6 +499,19 @@ class KafkaTest(ConnectTest):
             self.hold(lake)
             self.assertEqual([(f.start, f.last) for f in self.files(lake=lake)], [(0, 9), (10, 14), (15, 19)])
             self.assertEqual(sink.program.terminate(), 0)
+
+    def test_holes(self):
+        """Offsets that have no record, before, in and behind a file: the ranges tile all the same."""
+        self.broker.create(self.topic, 1)
+        self.broker.abort(self.topic, 0, 3)
+        for count in 7, 8, 5:
+            self.send(self.broker, count, 1)
+            self.broker.abort(self.topic, 0, 2)
+        sink = self.connect(self.broker, self.mine(max_messages_per_file=5))
+        sink.program.wait_for(lambda: len(self.files()) == 4, 'four files')
+        self.hold(holes=True)
+        self.assertEqual([(f.start, f.last) for f in self.files()], [(0, 8), (9, 16), (17, 21), (22, 29)])
+        self.assertEqual(sink.program.terminate(), 0)
 
     def test_later_topics(self):
         """A pattern takes in what is created while it runs."""

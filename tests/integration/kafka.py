@@ -66,6 +66,10 @@ class Client:
         count = self.tool('produce', self.servers, text=''.join(r.line() + '\n' for r in records))
         assert int(count) == len(records), count
 
+    def abort(self, topic: str, partition: int, count: int) -> None:
+        """Records of a transaction that is aborted: offsets that nobody reads, and one more for its marker."""
+        self.tool('abort', self.servers, topic, partition, count)
+
     def committed(self, group: str, topic: str, partition: int) -> tuple[int, str]:
         """Offset (negative: none) and metadata."""
         offset, _, metadata = self.tool('committed', self.servers, group, topic, partition).partition(' ')
@@ -91,6 +95,10 @@ class Mock(Client):
     def create(self, topic: str, partitions: int, **settings) -> None:
         assert not settings
         self._order(f'create {topic} {partitions}')
+
+    def refuse_notes(self) -> None:
+        """The next commit is refused because of its metadata."""
+        self._order('without notes')
 
     def set(self, up: bool, broker: int = 1) -> None:
         self._order(f'{"up" if up else "down"} {broker}')
@@ -139,7 +147,8 @@ class Broker(Client):
             f'listeners=PLAINTEXT://{self.servers},CONTROLLER://127.0.0.1:{controller}',
             f'advertised.listeners=PLAINTEXT://{self.servers}', 'controller.listener.names=CONTROLLER',
             'listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT',
-            f'log.dirs={self.folder}/kafka', 'offsets.topic.replication.factor=1', 'offsets.topic.num.partitions=1',
+            f'log.dirs={self.folder}/kafka', 'offsets.topic.replication.factor=1', 'offsets.topic.num.partitions=1', 'transaction.state.log.replication.factor=1',
+            'transaction.state.log.min.isr=1', 'transaction.state.log.num.partitions=1',
             'group.initial.rebalance.delay.ms=0', 'group.min.session.timeout.ms=1000',
             'auto.create.topics.enable=false', 'log.retention.ms=-1', '']))
         subprocess.run([*self._java('kafka.tools.StorageTool'), 'format', '-t', 'AAAAAAAAAAAAAAAAAAAAAA', '-c',

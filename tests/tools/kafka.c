@@ -3,12 +3,14 @@
  * real one:
  *
  *     kafka mock BROKERS                          prints its bootstrap servers; on stdin: `down N`, `up N`,
- *                                                 `create TOPIC PARTITIONS`; ends with it
+ *                                                 `create TOPIC PARTITIONS`, `without notes` (the next
+ *                                                 commit is refused for its metadata); ends with it
  *     kafka create SERVERS TOPIC PARTITIONS [NAME=VALUE...]
  *     kafka remove SERVERS TOPIC
  *     kafka trim SERVERS TOPIC PARTITION OFFSET   deletes the records before it
  *     kafka produce SERVERS                       lines on stdin: TOPIC PARTITION TIMESTAMP KEY VALUE [HEADER VALUE]...,
  *                                                 keys and values in hex, `-` for none; prints how many
+ *     kafka abort SERVERS TOPIC PARTITION COUNT   that many records in a transaction that is aborted
  *     kafka committed SERVERS GROUP TOPIC PARTITION   prints offset and metadata
  *     kafka commit SERVERS GROUP TOPIC PARTITION OFFSET [METADATA]
  */
@@ -19,7 +21,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WAIT_MS 30000
+#define WAIT_MS       30000
+#define OFFSET_COMMIT 8 /* its API key in the Kafka protocol */
 
 static void fail(const char *what, const char *why)
 {
@@ -84,6 +87,8 @@ static void obey(rd_kafka_mock_cluster_t *cluster, char *line)
 
     if (strcmp(verb, "create") == 0) {
         must(verb, rd_kafka_mock_topic_create(cluster, name, number_of(line), 1));
+    } else if (strcmp(verb, "without") == 0) {
+        rd_kafka_mock_push_request_errors(cluster, OFFSET_COMMIT, 1, RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE);
     } else if (strcmp(verb, "down") == 0) {
         must(verb, rd_kafka_mock_broker_set_down(cluster, number_of(name)));
     } else {
@@ -287,6 +292,44 @@ static int produce(char **arguments)
     return EXIT_SUCCESS;
 }
 
+static void must_do(const char *what, rd_kafka_error_t *error)
+{
+    if (error != NULL) {
+        fail(what, rd_kafka_error_string(error));
+    }
+}
+
+/* Offsets that no reader of committed records sees, and a marker behind them. */
+static int abort_records(char **arguments)
+{
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    char why[256];
+
+    if (rd_kafka_conf_set(conf, "bootstrap.servers", arguments[0], why, sizeof why) != RD_KAFKA_CONF_OK ||
+        rd_kafka_conf_set(conf, "transactional.id", "aborting", why, sizeof why) != RD_KAFKA_CONF_OK) {
+        fail("configuration", why);
+    }
+    rd_kafka_t *client = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof why);
+    if (client == NULL) {
+        fail("client", why);
+    }
+    must_do("transactions", rd_kafka_init_transactions(client, WAIT_MS));
+    must_do("begin", rd_kafka_begin_transaction(client));
+    for (int left = number_of(arguments[3]); left > 0; left--) {
+        const rd_kafka_vu_t parts[] = {
+            {.vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = arguments[1]},
+            {.vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = number_of(arguments[2])},
+            {.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY},
+            {.vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = {arguments[1], strlen(arguments[1])}},
+        };
+        must_do("produce", rd_kafka_produceva(client, parts, sizeof parts / sizeof *parts));
+    }
+    must("flush", rd_kafka_flush(client, WAIT_MS));
+    must_do("abort", rd_kafka_abort_transaction(client, WAIT_MS));
+    rd_kafka_destroy(client);
+    return EXIT_SUCCESS;
+}
+
 /* ---- the group ---- */
 
 static int committed(char **arguments)
@@ -323,9 +366,9 @@ int main(int argc, char **argv)
         const char *name;
         int least;
         int (*run)(char **arguments);
-    } commands[] = {{"mock", 1, mock},    {"create", 3, create},   {"remove", 2, remove_topic},
-                    {"trim", 4, trim},    {"produce", 1, produce}, {"committed", 4, committed},
-                    {"commit", 5, commit}};
+    } commands[] = {{"mock", 1, mock},           {"create", 3, create},       {"remove", 2, remove_topic},
+                    {"trim", 4, trim},           {"abort", 4, abort_records}, {"produce", 1, produce},
+                    {"committed", 4, committed}, {"commit", 5, commit}};
 
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++) {
         if (strcmp(commands[i].name, argv[1]) == 0 && argc - 2 >= commands[i].least) {

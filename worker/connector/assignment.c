@@ -171,6 +171,13 @@ static bool is_blank(const struct resolved_partition *found)
     return found->note_size == strlen(CUT_NOTE_BLANK) && memcmp(found->note, CUT_NOTE_BLANK, found->note_size) == 0;
 }
 
+static void do_without_notes(struct consumer *consumer)
+{
+    consumer->noted = NOT_NOTED;
+    log_line(LOG_WARN, consumer->connector->definition->key,
+             "the broker gives no commit metadata back: files are cut by size and count alone");
+}
+
 /* Whether notes are given back is known afterwards, or asked: then false, and the whole is resolved once more. */
 static bool know_noted(struct consumer *consumer, const struct resolution *resolution)
 {
@@ -183,9 +190,7 @@ static bool know_noted(struct consumer *consumer, const struct resolution *resol
         }
     }
     if (consumer->noted == NOTED_UNKNOWN && consumer->probing) {
-        consumer->noted = NOT_NOTED;
-        log_line(LOG_WARN, consumer->connector->definition->key,
-                 "the broker gives no commit metadata back: files are cut by size and count alone");
+        do_without_notes(consumer);
     }
     consumer->probing = false;
     if (consumer->noted != NOTED_UNKNOWN || resolution->count == 0) {
@@ -199,9 +204,12 @@ static bool know_noted(struct consumer *consumer, const struct resolution *resol
     return false;
 }
 
-void assignment_probed(struct consumer *consumer, bool good)
+void assignment_probed(struct consumer *consumer, rd_kafka_resp_err_t code)
 {
-    if (good) {
+    if (code == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE) {
+        do_without_notes(consumer);
+        ask(consumer);
+    } else if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
         ask(consumer);
     } else {
         consumer->probing = false;

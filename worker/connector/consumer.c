@@ -104,7 +104,7 @@ static void take_reply(struct consumer *consumer, rd_kafka_event_t *event)
     free(call);
     consumer->commits--;
     if (partition != NULL && probe) {
-        assignment_probed(consumer, good);
+        assignment_probed(consumer, code);
     } else if (partition != NULL) {
         partition_committed(partition, good, rd_kafka_err2str(code));
     }

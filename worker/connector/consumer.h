@@ -107,7 +107,7 @@ void assignment_rebalance(rd_kafka_t *kafka, rd_kafka_resp_err_t code, rd_kafka_
 /* The resolver has answered. */
 void assignment_resolved(struct consumer *consumer, struct resolution *resolution);
 /* The probe's commit was answered. */
-void assignment_probed(struct consumer *consumer, bool good);
+void assignment_probed(struct consumer *consumer, rd_kafka_resp_err_t code);
 /* Answers what can be answered now. */
 void assignment_advance(struct consumer *consumer);
 /* Drops every partition. */
