@@ -1,0 +1,157 @@
+/* What the supervisor keeps of connectors: totals that never fall, who is down and why, and who owes a file. */
+#include "supervisor/connectors.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "supervisor/health.h"
+
+#define LEASE_TTL_MS 60000
+
+static char folder[64];
+static struct worker_connectors *loaded;
+static struct connectors connectors;
+
+static void write_definition(const char *key, const char *text)
+{
+    char path[256];
+    (void)snprintf(path, sizeof path, "%s/%s.toml", folder, key);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    (void)fprintf(file, "key = '%s'\n%s", key, text);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+#define GOOD                                                                                           \
+    "type = 'sink'\nenabled = true\nversion = 0\nname = 'n'\npath = 'p'\n[[topics]]\ntopics = ['t']\n" \
+    "schema = 'json'\n[plugin_config]\nbucket = 'b'\nregion = 'r'\nendpoint = 'file:///tmp/x'\n"
+
+static void begin(void)
+{
+    struct error error;
+    char *environment[] = {NULL};
+    const char *path = folder;
+
+    (void)snprintf(folder, sizeof folder, "/tmp/connectors-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    write_definition("aged", GOOD "max_file_age = '1m'\n");
+    write_definition("broken", "type = 'sink'\n");
+    write_definition("plain", GOOD);
+    loaded = worker_connectors_load(&path, 1, environment, &error);
+    ck_assert_ptr_nonnull(loaded);
+    connectors_init(&connectors, loaded, LEASE_TTL_MS);
+}
+
+static void end(void)
+{
+    char command[128];
+    connectors_free(&connectors);
+    worker_connectors_free(loaded);
+    (void)snprintf(command, sizeof command, "rm -r '%s'", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void report(size_t worker, uint64_t consumed, int64_t owed, const char *why)
+{
+    struct report_connector message = {
+        .consumed = consumed, .processed = consumed / 2, .filtered = 1, .errors = 2, .owed_mono_ms = owed};
+    (void)snprintf(message.error, sizeof message.error, "%s", why);
+    (void)snprintf(message.owed, sizeof message.owed, "t/%zu", worker);
+    connectors_take(&connectors, worker, &message);
+}
+
+START_TEST(broken_definitions_are_counted_and_have_no_worker)
+{
+    ck_assert_uint_eq(connectors.count, 3);
+    ck_assert_uint_eq(connectors.worker_count, 2);
+    ck_assert_str_eq(connectors.list[0].key, "aged");
+    ck_assert_str_eq(connectors.list[1].key, "plain");
+    ck_assert_str_eq(connectors.list[2].key, "broken");
+    ck_assert_ptr_nonnull(strstr(connectors.list[2].reason, "broken.toml: "));
+    ck_assert_uint_eq(connectors_running(&connectors), 0);
+    report(2, 5, 0, "");
+    ck_assert_uint_eq(connectors_totals(&connectors.list[2]).consumed, 0);
+}
+END_TEST
+
+START_TEST(totals_go_on_over_lives)
+{
+    connectors_began(&connectors, 1);
+    report(1, 10, 0, "");
+    connectors_ended(&connectors, 1, false);
+    ck_assert_uint_eq(connectors_totals(&connectors.list[1]).consumed, 10);
+    connectors_began(&connectors, 1);
+    ck_assert_uint_eq(connectors_running(&connectors), 1);
+    report(1, 4, 0, "");
+    report(1, 6, 0, "");
+    struct connector_counts totals = connectors_totals(&connectors.list[1]);
+    ck_assert_uint_eq(totals.consumed, 16);
+    ck_assert_uint_eq(totals.processed, 8);
+    ck_assert_uint_eq(totals.filtered, 2);
+    ck_assert_uint_eq(totals.errors, 4);
+    ck_assert_uint_eq(connectors_totals(&connectors.list[0]).consumed, 0);
+}
+END_TEST
+
+START_TEST(the_pool_is_over_when_all_have_refused)
+{
+    ck_assert(!connectors_all_refused(&connectors));
+    report(0, 0, 0, "property x: no");
+    connectors_ended(&connectors, 0, true);
+    ck_assert_str_eq(connectors.list[0].reason, "property x: no");
+    ck_assert(!connectors_all_refused(&connectors));
+    connectors_ended(&connectors, 1, false);
+    ck_assert(!connectors_all_refused(&connectors));
+    connectors_ended(&connectors, 1, true);
+    ck_assert(connectors_all_refused(&connectors));
+}
+END_TEST
+
+static void expect_health(int64_t now, int status, const char *body)
+{
+    struct collect collect;
+    char *got = NULL;
+
+    collect_init(&collect, 2);
+    ck_assert_int_eq(health_answer(&collect, &connectors, 900000, (struct mono_ms){now}, &got), status);
+    ck_assert_str_eq(got, body);
+    free(got);
+    collect_free(&collect);
+}
+
+/* Three times max_file_age, or 5 minutes where there is none. */
+START_TEST(who_owes_a_file_for_too_long_is_late)
+{
+    report(0, 1, 1000, "");
+    report(1, 1, 1000, "");
+    expect_health(1000 + 180000, 200, "{\"ok\":true,\"queues\":0,\"connectors\":3}");
+    expect_health(1000 + 180001, 503,
+                  "{\"ok\":false,\"connector\":\"aged\",\"partition\":\"t/0\",\"staleMs\":180001,\"limitMs\":180000}");
+    report(0, 1, 0, "");
+    expect_health(1000 + 900000, 200, "{\"ok\":true,\"queues\":0,\"connectors\":3}");
+    expect_health(1000 + 900001, 503,
+                  "{\"ok\":false,\"connector\":\"plain\",\"partition\":\"t/1\",\"staleMs\":900001,\"limitMs\":900000}");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("connectors");
+    TCase *cases = tcase_create("connectors");
+
+    tcase_add_checked_fixture(cases, begin, end);
+    tcase_add_test(cases, broken_definitions_are_counted_and_have_no_worker);
+    tcase_add_test(cases, totals_go_on_over_lives);
+    tcase_add_test(cases, the_pool_is_over_when_all_have_refused);
+    tcase_add_test(cases, who_owes_a_file_for_too_long_is_late);
+    suite_add_tcase(suite, cases);
+
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
