@@ -86,10 +86,31 @@ static void leave_queues(struct settings *settings)
     settings->all_queues = false;
 }
 
+struct reading {
+    const char *file;
+    const struct settings *current;
+};
+
+/* For a rolling restart, which starts the definitions again as they were read: as at the start. */
+static int read_again(void *argument, struct settings *fresh, struct error *error)
+{
+    const struct reading *reading = argument;
+    int code = settings_load_connect(reading->file, fresh, error);
+
+    if (code == 0) {
+        leave_queues(fresh);
+        free(fresh->sink);
+        fresh->sink = memory_format("%s", reading->current->sink);
+    }
+    return code;
+}
+
 static int run_connect(const char *file, const char *const *paths, size_t path_count)
 {
-    static const struct supervisor_hooks hooks = {.run_connector = worker_run_connector};
     struct settings settings;
+    struct reading reading = {file, &settings};
+    const struct supervisor_hooks hooks = {
+        .run_connector = worker_run_connector, .reload = read_again, .reload_argument = &reading};
     struct error error;
 
     log_open();

@@ -172,6 +172,19 @@ class MockTest(ConnectTest):
         self.assertEqual(sink.program.wait(), 2)
         self.assertIn('orders.eu/0: offset 1 is no json, and on_undecodable is stop', sink.text())
 
+    def test_rolling_restart(self):
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        self.send(broker, 20)
+        sink = self.connect(broker, self.definition())
+        self.wait_landed(sink, 10)
+        sink.program.signal(signal.SIGHUP)
+        sink.wait_line('every worker has been started again')
+        self.assertEqual(sink.metric('queen_s3_worker_restarts_total'), 0)
+        self.assertEqual(sink.metric('picomq_connectors_sinks_running'), 1)
+        self.assertEqual(sink.program.terminate(), 0)
+        self.hold()
+
     def test_age(self):
         broker = self.mock()
         broker.create('orders.eu', 4)

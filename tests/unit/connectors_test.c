@@ -27,7 +27,7 @@ static void write_definition(const char *key, const char *text)
 
 #define GOOD                                                                                           \
     "type = 'sink'\nenabled = true\nversion = 0\nname = 'n'\npath = 'p'\n[[topics]]\ntopics = ['t']\n" \
-    "schema = 'json'\n[plugin_config]\nbucket = 'b'\nregion = 'r'\nendpoint = 'file:///tmp/x'\n"
+    "schema = 'json'\n[plugin_config]\nbucket = 'b'\nregion = 'r'\nendpoint = 'file:///lakes'\n"
 
 static void begin(void)
 {
