@@ -147,7 +147,8 @@ class Broker(Client):
             f'listeners=PLAINTEXT://{self.servers},CONTROLLER://127.0.0.1:{controller}',
             f'advertised.listeners=PLAINTEXT://{self.servers}', 'controller.listener.names=CONTROLLER',
             'listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT',
-            f'log.dirs={self.folder}/kafka', 'offsets.topic.replication.factor=1', 'offsets.topic.num.partitions=1', 'transaction.state.log.replication.factor=1',
+            f'log.dirs={self.folder}/kafka', 'offsets.topic.replication.factor=1', 'offsets.topic.num.partitions=1',
+            'transaction.state.log.replication.factor=1',
             'transaction.state.log.min.isr=1', 'transaction.state.log.num.partitions=1',
             'group.initial.rebalance.delay.ms=0', 'group.min.session.timeout.ms=1000',
             'auto.create.topics.enable=false', 'log.retention.ms=-1', '']))

@@ -2,6 +2,7 @@
 #include "supervisor/connectors.h"
 
 #include <check.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,13 +46,19 @@ static void begin(void)
     connectors_init(&connectors, loaded, LEASE_TTL_MS);
 }
 
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+    (void)status;
+    (void)type;
+    (void)place;
+    return remove(path);
+}
+
 static void end(void)
 {
-    char command[128];
     connectors_free(&connectors);
     worker_connectors_free(loaded);
-    (void)snprintf(command, sizeof command, "rm -r '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
+    ck_assert_int_eq(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 static void report(size_t worker, uint64_t consumed, int64_t owed, const char *why)

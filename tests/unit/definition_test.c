@@ -5,6 +5,7 @@
 #include "worker/connector/definition.h"
 
 #include <check.h>
+#include <ftw.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,12 +25,18 @@ static void make_folder(void)
     ck_assert_ptr_nonnull(mkdtemp(folder));
 }
 
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+    (void)status;
+    (void)type;
+    (void)place;
+    return remove(path);
+}
+
 static void remove_folder(void)
 {
-    char command[128];
     definitions_free(&definitions);
-    (void)snprintf(command, sizeof command, "rm -r '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
+    ck_assert_int_eq(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 static void write_file(const char *name, const char *text)
