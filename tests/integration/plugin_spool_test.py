@@ -1,9 +1,11 @@
 """What each durability promises when the host is killed, and the spool: that it loses nothing and doubles nothing, is
 locked, mended, and gets along without the bucket."""
+import errno
 import json
 import os
 import pathlib
 import resource
+import subprocess
 import tempfile
 import unittest
 
@@ -269,7 +271,74 @@ class Crash(Case):
                 self.assertLessEqual(set(range(committed + 1)), set(self.offsets()))
 
 
+class Disk:
+    """A file system of its own, of so many bytes."""
+    def __init__(self, size: int):
+        self.path = pathlib.Path(tempfile.mkdtemp())
+        self.mounted = subprocess.run(['mount', '-t', 'tmpfs', '-o', f'size={size}', 'tmpfs', self.path],
+                                      capture_output=True).returncode == 0
+
+    def __enter__(self):
+        if not self.mounted:
+            raise unittest.SkipTest('a tmpfs can be mounted by root alone')
+        return self
+
+    def fill(self):
+        with open(self.path / 'fill', 'wb', buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(1000))
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+
+    def __exit__(self, *_):
+        if self.mounted:
+            subprocess.run(['umount', '-l', self.path], check=True)
+        self.path.rmdir()
+
+
 class Full(Case):
+    def fill(self, host: Host) -> int:
+        """Batches until the disk takes no more; how many records it has taken."""
+        first = 0
+        while host.consume(1, 't', records(first, first + 19, json.dumps('x' * 100).encode())) == 0:
+            first += 20
+        self.assertIn('No space left on device', host.messages(ERROR)[-1])
+        return first
+
+    def test_a_disk_that_is_full_gets_empty_when_the_bucket_is_back(self):
+        disk = self.enterContext(Disk(256 << 10))
+        self.spool = disk.path / 'spool'
+        self.down()
+        host = self.opened(file_rotation='messages', max_messages_per_file=40, retry_delay='20ms')
+        count = self.fill(host)
+        disk.fill()
+        self.assertEqual(host.consume(1, 't', records(count, count)), 1)
+        self.up()
+        until(lambda: host.consume(1, 't', records(count, count)) == 0, 'room in the spool')
+        self.assertEqual(host.close(1), 0)
+        self.assertEqual(self.offsets(), list(range(count + 1)))
+        self.assertEqual(self.spooled(), [])
+
+    def test_a_disk_that_is_full_gets_empty_after_a_crash(self):
+        disk = self.enterContext(Disk(256 << 10))
+        self.spool = disk.path / 'spool'
+        self.down()
+        host = self.opened(file_rotation='messages', max_messages_per_file=100000, retry_delay='20ms')
+        count = self.fill(host)
+        host.kill()
+        (self.spool / 'note.new').unlink(missing_ok=True)  # as a crash at the wrong moment leaves it
+        disk.fill()
+        self.up()
+        host = self.opened()
+        until(lambda: self.spooled() == [], 'an empty spool')
+        self.assertEqual(host.consume(1, 't', records(count - 20, count - 1, json.dumps('x' * 100).encode())), 0)
+        self.assertEqual(host.consume(1, 't', records(count, count)), 0)
+        self.assertEqual(host.close(1), 0)
+        self.assertEqual(self.offsets(), list(range(count + 1)))
+        self.assertNotIn("can't be noted", str(host.messages(ERROR)))
+
     def limit(self, host: Host, size: int) -> None:
         resource.prlimit(host.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 

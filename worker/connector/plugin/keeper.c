@@ -144,26 +144,50 @@ static struct mono_ms close_old_files(struct keeper *keeper)
 
 /* ---- what has ended ---- */
 
-/* Before a file goes: who the records of the partition's last batch are must be known without it. */
-static int write_note(struct sink *sink, const struct spool_file *spooled, struct error *error)
+/* Who the records of the partition's last batch are: must be known before their file goes. */
+static int write_note(struct sink *sink, struct sink_partition *partition, struct error *error)
 {
-    struct sink_slice topic = {spooled->topic, spooled->topic_size};
-    int code = 0;
+    struct sink_slice topic = partition_topic(partition);
+
+    error_clear(error);
+    if (!partition->note_is_stale) {
+        return 0;
+    }
+    int code = spool_note_reserve(sink->spool, topic, partition->last.count + partition->recovered.count, error);
+    if (code == 0) {
+        code = spool_note_write(sink->spool, &partition->note, topic, partition->number, &partition->last,
+                                &partition->recovered, error);
+    }
+    partition->note_is_stale = code != 0;
+    return code;
+}
+
+/* The file leaves the disk, whatever comes of its note: a disk that is full gets empty in no other way. */
+static void let_go(struct sink *sink, struct spool_file *spooled)
+{
+    struct error error;
 
     pthread_mutex_lock(&sink->lock);
-    struct sink_partition *partition = partition_find(sink, topic, spooled->partition);
+    struct sink_partition *partition =
+        partition_find(sink, (struct sink_slice){spooled->topic, spooled->topic_size}, spooled->partition);
     pthread_mutex_unlock(&sink->lock);
     if (partition == NULL) {
-        return error_set(error, QS_ERROR_NO_MEMORY, "out of memory for a topic's name");
+        /* It stays, and is put up again after the next open: the same bytes under the same key. */
+        log_line(LOG_ERROR, NULL, "a file that is up stays in the spool: out of memory for a topic's name");
+        spool_file_free(spooled);
+        return;
     }
     partition_hold(sink, partition);
-    if (partition->note_is_stale) {
-        code = spool_note_write(sink->spool, &partition->note, topic, spooled->partition, &partition->last,
-                                &partition->recovered, error);
-        partition->note_is_stale = code != 0;
+    int code = write_note(sink, partition, &error);
+    spool_file_retire(spooled);
+    if (code != 0 && write_note(sink, partition, &error) != 0) {
+        log_line(LOG_ERROR, NULL,
+                 "topic %.*s, partition %d: which records its last batch had can't be noted: should the host be killed "
+                 "now, a batch that comes again would be doubled: %s",
+                 partition->topic_size < 256 ? (int)partition->topic_size : 256, partition->topic,
+                 (int)partition->number, error.message);
     }
     partition_give(sink, partition);
-    return code;
 }
 
 /* Of a file of age that failed for good: a batch that was not confirmed yet may have begun in it, and comes again. */
@@ -180,20 +204,15 @@ static void put_away_spooled(struct keeper *keeper, struct keeper_flight *flight
 {
     struct sink *sink = keeper->sink;
     struct spool_file *spooled = flight->spooled;
-    struct error error;
 
-    if (flight->flight.result != FLIGHT_UP && !flight->last_round) {
+    if (flight->flight.result == FLIGHT_UP) {
+        let_go(sink, spooled);
+    } else if (flight->last_round) {
+        spool_file_free(spooled); /* it stays on disk for the next open */
+    } else {
         pthread_mutex_lock(&sink->lock);
         TAILQ_INSERT_HEAD(&keeper->queue, spooled, link);
         pthread_mutex_unlock(&sink->lock);
-    } else if (flight->flight.result != FLIGHT_UP) {
-        spool_file_free(spooled); /* it stays on disk for the next open */
-    } else if (write_note(sink, spooled, &error) == 0) {
-        spool_file_remove(spooled);
-    } else {
-        /* It stays, and is put up again after the next open: the same bytes under the same key. */
-        log_line(LOG_ERROR, NULL, "%s is up, but stays in the spool: %s", flight->flight.key, error.message);
-        spool_file_free(spooled);
     }
 }
 

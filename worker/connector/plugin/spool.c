@@ -93,6 +93,7 @@ struct spool *spool_open(const char *path, struct error *error)
     spool->next_sequence = spool->next_batch = 1;
     spool->next_note = 1;
     pthread_mutex_init(&spool->lock, NULL);
+    pthread_mutex_init(&spool->note_lock, NULL);
     error_clear(error);
     int code = make_folders(path, error);
     if (code == 0) {
@@ -101,6 +102,9 @@ struct spool *spool_open(const char *path, struct error *error)
     }
     if (code == 0) {
         code = take_lock(spool, error);
+    }
+    if (code == 0) {
+        spool_note_find_reserve(spool);
     }
     if (code != 0) {
         spool_close(spool);
@@ -122,6 +126,7 @@ void spool_close(struct spool *spool)
         close(spool->folder);
     }
     pthread_mutex_destroy(&spool->lock);
+    pthread_mutex_destroy(&spool->note_lock);
     free(spool->path);
     free(spool);
 }
@@ -162,12 +167,6 @@ static struct spool_file *file_new(struct spool *spool, struct sink_slice topic,
     return spooled;
 }
 
-static void add_text(struct spool_table *table, const char *bytes, size_t size)
-{
-    spool_table_add_number(table, size);
-    spool_table_add(table, bytes, size);
-}
-
 static int write_head(int descriptor, const char *name, struct spool_file *spooled, struct error *error)
 {
     struct spool_table table = {0};
@@ -176,8 +175,8 @@ static int write_head(int descriptor, const char *name, struct spool_file *spool
     spool_table_add_number(&table, (uint64_t)spooled->shape.format);
     spool_table_add_number(&table, (uint64_t)spooled->shape.compression);
     spool_table_add_number(&table, (uint32_t)spooled->partition);
-    add_text(&table, spooled->directory, strlen(spooled->directory));
-    add_text(&table, spooled->topic, spooled->topic_size);
+    spool_table_add_text(&table, spooled->directory, strlen(spooled->directory));
+    spool_table_add_text(&table, spooled->topic, spooled->topic_size);
     int code = spool_frame_write(descriptor, name, &spooled->size, SPOOL_HEAD, &table, NULL, error);
     spool_table_free(&table);
     return code;
@@ -325,43 +324,4 @@ void spool_file_free(struct spool_file *spooled)
 {
     free(spooled->topic);
     free(spooled);
-}
-
-/* ---- notes ---- */
-
-int spool_note_write(struct spool *spool, uint32_t *number, struct sink_slice topic, int32_t partition,
-                     const struct seen *last, const struct seen *recovered, struct error *error)
-{
-    const struct seen *const sets[] = {last, recovered};
-    static const char temporary[] = "note.new";
-    struct spool_table table = {0};
-    char name[SPOOL_NAME_SIZE];
-    uint64_t end = 0;
-
-    if (*number == 0) {
-        pthread_mutex_lock(&spool->lock);
-        *number = spool->next_note++;
-        pthread_mutex_unlock(&spool->lock);
-    }
-    spool_note_name(*number, name);
-    spool_table_add_number(&table, (uint32_t)partition);
-    add_text(&table, topic.bytes, topic.size);
-    spool_table_add_number(&table, last->count + recovered->count);
-    for (size_t set = 0; set < 2; set++) {
-        for (size_t i = 0; i < sets[set]->count; i++) {
-            spool_table_add_number(&table, sets[set]->records[i].offset);
-            spool_table_add_number(&table, sets[set]->records[i].hash);
-        }
-    }
-    int descriptor = spool_open_file(spool, temporary, O_WRONLY | O_CREAT | O_TRUNC, error);
-    int code =
-        descriptor < 0 ? error->code : spool_frame_write(descriptor, temporary, &end, SPOOL_NOTE, &table, NULL, error);
-    if (code == 0 && (fdatasync(descriptor) != 0 || renameat(spool->folder, temporary, spool->folder, name) != 0)) {
-        code = error_set_errno(error, "the spool's note %s can't be written", name);
-    }
-    if (descriptor >= 0) {
-        close(descriptor);
-    }
-    spool_table_free(&table);
-    return code == 0 ? spool_sync_folder(spool, error) : code;
 }

@@ -5,6 +5,7 @@
  *     <spool_dir>/lock                  held while the sink is open
  *     <spool_dir>/<sequence>.spool      one file that is being filled, or waits for the bucket
  *     <spool_dir>/<number>.note         which records the last batch of a topic and partition had
+ *     <spool_dir>/note.new              room on the disk for the next note
  *
  * A .spool file is a row of frames, each with its length and checksums. The first says what shapes the object's key and
  * bytes, so that a file is finished under the options it was begun with; the others hold the records of a batch each:
@@ -61,12 +62,18 @@ int spool_file_add(struct spool_file *spooled, const struct open_file *file, uin
 int spool_file_cut(struct spool_file *spooled, uint64_t size, struct error *error);
 /* The bytes of the object before compression, checked. */
 int spool_file_load(const struct spool_file *spooled, struct sink_body *body, struct error *error);
+/* Deletes it, once its object is up, and frees it. */
+void spool_file_retire(struct spool_file *spooled);
 /* Deletes it and frees it. */
 void spool_file_remove(struct spool_file *spooled);
 /* Puts it out of the way as <sequence>.damaged, and frees it. */
 void spool_file_set_aside(struct spool_file *spooled);
 void spool_file_free(struct spool_file *spooled);
 
+/* A file leaves the disk only when the note about its records is there. So a disk that is full of files could never get
+ * empty, had the note no room of its own: sees to it that one about so many records can be written whatever happens.
+ * Nonzero: there is no room even for that. */
+int spool_note_reserve(struct spool *spool, struct sink_slice topic, uint64_t records, struct error *error);
 /* Writes the note `*number` (0: a new one), durably, in the place of the one before. */
 int spool_note_write(struct spool *spool, uint32_t *number, struct sink_slice topic, int32_t partition,
                      const struct seen *last, const struct seen *recovered, struct error *error);

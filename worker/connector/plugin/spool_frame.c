@@ -39,6 +39,12 @@ void spool_table_add_number(struct spool_table *table, uint64_t number)
     spool_table_add(table, &little, sizeof little);
 }
 
+void spool_table_add_text(struct spool_table *table, const char *bytes, size_t size)
+{
+    spool_table_add_number(table, size);
+    spool_table_add(table, bytes, size);
+}
+
 const void *spool_table_bytes(struct spool_table *table, uint64_t size)
 {
     if (table->failed || size > table->size - table->at) {
@@ -94,8 +100,7 @@ static uint32_t crc_of_body(const struct sink_body *body)
     return (uint32_t)crc;
 }
 
-/* A write past RLIMIT_FSIZE would raise SIGXFSZ, which ends a host that doesn't expect it. */
-static bool is_within_limit(uint64_t end)
+bool spool_is_within_limit(uint64_t end)
 {
     struct rlimit limit;
 
@@ -138,7 +143,7 @@ int spool_frame_write(int descriptor, const char *path, uint64_t *position, enum
     if (table->failed || table->size >= TABLE_LIMIT) {
         return error_set(error, QS_ERROR_NO_MEMORY, "out of memory for the spool's records");
     }
-    if (!is_within_limit(*position + sizeof header + table->size + body_size)) {
+    if (!spool_is_within_limit(*position + sizeof header + table->size + body_size)) {
         errno = EFBIG;
         return error_set_errno(error, "can't write to %s", path);
     }

@@ -31,12 +31,16 @@ struct spool_table {
 };
 void spool_table_add(struct spool_table *table, const void *bytes, size_t size);
 void spool_table_add_number(struct spool_table *table, uint64_t number);
+/* Its size, then the bytes. */
+void spool_table_add_text(struct spool_table *table, const char *bytes, size_t size);
 /* 0 where it has failed. */
 uint64_t spool_table_number(struct spool_table *table);
 /* The next size bytes, NULL where it has failed. */
 const void *spool_table_bytes(struct spool_table *table, uint64_t size);
 void spool_table_free(struct spool_table *table);
 
+/* Whether a file may end there. A write past RLIMIT_FSIZE would raise SIGXFSZ, which ends a host that doesn't expect it. */
+bool spool_is_within_limit(uint64_t end);
 /* Writes a frame at position, which becomes the one behind it. 0, or QS_ERROR_SYSTEM; path is for its message. */
 int spool_frame_write(int descriptor, const char *path, uint64_t *position, enum spool_kind kind,
                       const struct spool_table *table, const struct sink_body *body, struct error *error);

@@ -134,11 +134,26 @@ static int write_part(struct taking *taking, const struct open_file *file, struc
     return code;
 }
 
+static bool has_news(const struct parts *parts)
+{
+    bool news = parts->added > 0;
+
+    for (size_t i = 0; i < parts->count; i++) {
+        news = news || parts->full[i].added > 0;
+    }
+    return news;
+}
+
 static int write_parts(struct taking *taking, struct parts *parts, struct error *error)
 {
-    uint64_t batch = spool_next_batch(taking->sink->spool);
-    int code = 0;
+    const struct sink_partition *partition = taking->partition;
 
+    if (!has_news(parts)) {
+        return 0;
+    }
+    int code = spool_note_reserve(taking->sink->spool, taking->place.topic,
+                                  partition->current.count + partition->recovered.count, error);
+    uint64_t batch = spool_next_batch(taking->sink->spool);
     for (size_t i = 0; i < parts->count && code == 0; i++) {
         struct part *part = &parts->full[i];
         code = write_part(taking, &part->file, &part->spooled, part->added, batch, error);
