@@ -79,7 +79,7 @@ void consumer_commit(struct consumer *consumer, struct partition *partition, int
     }
 }
 
-void consumer_forget(struct consumer *consumer, const struct partition *partition)
+void consumer_forget(const struct consumer *consumer, const struct partition *partition)
 {
     for (struct commit_call *call = commit_calls; call != NULL; call = call->next) {
         if (call->consumer == consumer && call->partition == partition) {

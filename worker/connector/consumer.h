@@ -97,7 +97,7 @@ void consumer_destroy(struct consumer *consumer);
 /* Commits; note is NULL for none. partition_committed() is told. */
 void consumer_commit(struct consumer *consumer, struct partition *partition, int64_t offset, const char *note);
 /* The partition is gone: its commits under way tell nobody. */
-void consumer_forget(struct consumer *consumer, const struct partition *partition);
+void consumer_forget(const struct consumer *consumer, const struct partition *partition);
 void consumer_pause(const struct consumer *consumer, const struct partition *partition, bool pause);
 struct partition *consumer_find(const struct consumer *consumer, const char *topic, int32_t number);
 
