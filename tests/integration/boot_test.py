@@ -286,7 +286,7 @@ class BootTest(mirror.MirrorTest):
                 sink = self.sink(broker, **s3.sink_environment('lake'), QUEEN_TOKEN=TOKEN, QUEEN_S3_LOG_LEVEL='debug',
                                  QUEEN_S3_LOG_FORMAT=log_format, **BROKER_SECRETS)
                 sink.wait_metric('queen_s3_windows_committed_total', 1)
-                for pid in sink.workers():
+                for pid in sink.tree():
                     self.assertNo(BROKER_SECRETS.values(), pathlib.Path(f'/proc/{pid}/environ').read_bytes(), 'environ')
                     self.assertNo([TOKEN, s3.secret_key], pathlib.Path(f'/proc/{pid}/cmdline').read_bytes(), 'ps')
                 s3.stop()

@@ -1,6 +1,7 @@
 """The pool while its processes are killed, stopped and started again: who is not concerned goes on, no counter falls, a
 rolling restart takes one worker at a time, and nobody waits for a log that is not read."""
 import fcntl
+import math
 import os
 import pathlib
 import re
@@ -10,11 +11,14 @@ import time
 import unittest
 
 import mirror
+from devbroker import DevBroker
 from http_client import request
-from processes import BUILD, DEADLINE, Program, TooLate, until
+from lake import micros
+from processes import BUILD, DEADLINE, Program, TooLate, until, zombies
 from sink import Sink, parse_metrics
 
 COMMITTED = 'queen_s3_windows_committed_total'
+RESTARTS = 'queen_s3_worker_restarts_total'
 SCRAPES = 10000
 
 
@@ -74,12 +78,34 @@ class Scraper(threading.Thread):
         test.assertEqual(self.fault, '')
 
 
+class Owners(threading.Thread):
+    """Looks at a queue's lease all the time: who has lost it to another one must never have it again."""
+
+    def __init__(self, broker: DevBroker, queue: str):
+        super().__init__(daemon=True)
+        self.broker, self.queue = broker, queue
+        self.seen: list[str] = []
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        while not self.ended.wait(0.005):
+            lease = self.broker.document(self.queue, 'lease')
+            if lease and self.seen[-1:] != [lease['incarnation']]:
+                self.seen.append(lease['incarnation'])
+
+    def finish(self, test: unittest.TestCase, count: int) -> None:
+        self.ended.set()
+        self.join(20)
+        test.assertEqual(len(self.seen), count)
+        test.assertEqual(len(set(self.seen)), count, 'two owners')
+
+
 class PoolTest(mirror.MirrorTest):
     def process(self, sink: Sink, queue: str) -> int:
         """The pid of the worker that has this queue."""
         def look():
-            return next((pid for pid in sink.workers() if re.search(rf'worker \d+ \[(.*,)?{queue}(,.*)?\]', title(pid))),
-                        0)
+            shape = rf'worker \d+ \[(.*,)?{queue}(,.*)?\]'
+            return next((pid for pid in sink.workers() if re.search(shape, title(pid))), 0)
         return until(look, f'worker of {queue}')
 
     def push_until(self, broker, queues, ended: threading.Event) -> None:
@@ -88,6 +114,11 @@ class PoolTest(mirror.MirrorTest):
             for queue in queues:
                 broker.push(mirror.records(20, queue=queue, first=first))
             first += 20
+
+    def longest_gap(self, queue: str, begin: float = 0, end: float = math.inf) -> float:
+        """Seconds between two commits, or the last one and now, of which the first is between these times."""
+        times = [micros(m['committedAt']) / 1e6 for m in self.manifests(queue)] + [time.time()]
+        return max((after - before for before, after in zip(times, times[1:]) if begin <= before <= end), default=0)
 
     def load(self, broker, *queues: str) -> threading.Event:
         """Records for these queues until the event is set."""
@@ -106,25 +137,32 @@ class PoolTest(mirror.MirrorTest):
         ended = self.load(broker, *queues)
         for queue in queues:
             sink.wait_metric(COMMITTED, 1, queue=queue)
-        scraper = Scraper(sink)
+        scraper, owners = Scraper(sink), Owners(broker, 'a')
         scraper.start()
+        owners.start()
+        usual = self.longest_gap('b')
         hung = self.process(sink, 'hung')
         os.kill(hung, signal.SIGSTOP)
         worker = re.search(r'worker (\d+)', title(self.process(sink, 'a')))[1]
         for number, backoff in enumerate((1, 2, 4)):
-            pid = self.process(sink, 'a')
-            os.kill(pid, signal.SIGKILL)
+            died = time.time()
+            os.kill(self.process(sink, 'a'), signal.SIGKILL)
             sink.program.wait_for(lambda: sink.metric('queen_s3_worker_up', worker=worker) == 0, 'a death that is seen')
             self.assertEqual(sink.metric('queen_s3_worker_backoff_seconds', worker=worker), backoff)
             committed = sink.metric(COMMITTED, queue='b')
             sink.wait_metric(COMMITTED, committed + 1, queue='b')
-            self.assertEqual(sink.metric('queen_s3_worker_restarts_total', worker=worker), number)
+            self.assertEqual(sink.metric(RESTARTS, worker=worker), number)
             if backoff > 1:  # the backoff leaves time enough to be sure of it
                 self.assertEqual(sink.metric('queen_s3_worker_up', worker=worker), 0, 'up again too early')
-            sink.wait_metric('queen_s3_worker_restarts_total', number + 1, worker=worker)
+            sink.wait_metric(RESTARTS, number + 1, worker=worker)
+            self.assertGreaterEqual(time.time() - died, backoff)
+            # Not concerned: a second, where this machine's load gives it one at all.
+            self.assertLess(self.longest_gap('b', died, died + backoff), max(1, 3 * usual), 'b has noticed')
             committed = sink.metric(COMMITTED, queue='a')
             sink.wait_metric(COMMITTED, committed + 1, queue='a')
-        self.assertEqual(state_of(pid), '', 'a zombie')
+        self.assertEqual(zombies([sink.pid]), [])
+        owners.finish(self, 4)
+        self.assertEqual(sink.metric('queen_s3_commit_precondition_lost_total'), 0)
         sink.wait_line(': silent for 10 s')
         self.assertEqual(sink.wait_health(503)['queue'], 'hung')
         self.assertEqual(state_of(hung), 'T')
@@ -132,7 +170,7 @@ class PoolTest(mirror.MirrorTest):
         sink.wait_health(200)
         scraper.finish(self)
         self.assertLess(scraper.slowest, 5)
-        self.assertEqual(sink.metric('queen_s3_worker_restarts_total'), 3)
+        self.assertEqual(sink.metric(RESTARTS), 3)
         ended.set()
         for queue in queues:
             self.wait_mirrored(broker, sink, queue=queue)
@@ -163,6 +201,10 @@ class PoolTest(mirror.MirrorTest):
         sink.signal(signal.SIGHUP)
         line = sink.wait_line('SIGHUP: nothing has changed')
         self.assertIn('QUEEN_S3_MAX_WINDOW_MS', line)
+        for queue in queues:  # it goes on as it did
+            sink.wait_metric(COMMITTED, sink.metric(COMMITTED, queue=queue) + 1, queue=queue)
+        self.assertEqual(sink.text().count('SIGHUP'), 1)
+        usual = max(self.longest_gap(queue) for queue in queues)
         self.assertEqual({queue: self.process(sink, queue) for queue in queues}, first)
         self.write_file(QUEEN_S3_MAX_WINDOW_MS='200', QUEEN_S3_WORKERS='2', QUEEN_S3_COMPRESSION='gzip')
         sink.signal(signal.SIGHUP)
@@ -176,13 +218,15 @@ class PoolTest(mirror.MirrorTest):
             time.sleep(0.005)
         self.assertGreaterEqual(fewest, 2, 'two workers that did not run')
         self.assertIn('QUEEN_S3_WORKERS has changed, which takes a restart', sink.text())
-        self.one_at_a_time(sink.text())
+        drain = self.one_at_a_time(sink.text())
         second = {queue: self.process(sink, queue) for queue in queues}
         self.assertFalse(set(first.values()) & set(second.values()), 'a worker that was not started again')
-        self.assertEqual(sink.metric('queen_s3_worker_restarts_total'), 0)
+        self.assertEqual(sink.metric(RESTARTS), 0)
         for queue in queues:
             committed = sink.metric(COMMITTED, queue=queue)
             sink.wait_metric(COMMITTED, committed + 2, queue=queue)
+            # One drain, and then a window as long as ever, by a process that has to begin first.
+            self.assertLess(self.longest_gap(queue), drain + max(1, 3 * usual))
         ended.set()
         for queue in queues:
             self.wait_mirrored(broker, sink, queue=queue)
@@ -192,10 +236,15 @@ class PoolTest(mirror.MirrorTest):
         for queue in queues:
             self.hold(broker, queue)
 
-    def one_at_a_time(self, text: str) -> None:
-        """The turns as the log tells of them: drains, ends, starts; then the next one."""
-        told = re.findall(r'worker (\d+): (drains|exit 0|started)', text[text.index('the settings are read'):])
-        self.assertEqual(told, [(str(worker), what) for worker in range(3) for what in ('drains', 'exit 0', 'started')])
+    def one_at_a_time(self, text: str) -> float:
+        """The turns as the log tells of them: drains, ends, starts; then the next one. Returns the seconds of the
+        longest drain."""
+        text = text[text.index('the settings are read'):]
+        told = re.findall(r'^(\S+)Z .*worker (\d+): (drains|exit 0|started)', text, re.M)
+        self.assertEqual([turn[1:] for turn in told],
+                         [(str(worker), what) for worker in range(3) for what in ('drains', 'exit 0', 'started')])
+        times = [micros(f'{at}000Z') / 1e6 for at, _, _ in told]
+        return max(times[i + 1] - times[i] for i in range(0, len(times), 3))
 
     def test_each_queue_says_how_it_stands(self):
         broker = self.broker(queues=('a', 'b'))
@@ -210,16 +259,42 @@ class PoolTest(mirror.MirrorTest):
         self.assertEqual(len(sink.text().splitlines()), 3, sink.text())  # these, and the boot line
         self.assertEqual(sink.terminate(), 0)
 
-    def test_sigterm_to_every_process_at_once(self):
-        broker = self.broker('--rate', 2000, queues=('orders', 'clicks'))
-        sink = self.sink(broker, QUEEN_S3_QUEUES='orders,clicks', QUEEN_S3_WORKERS='2')
-        sink.wait_metric(COMMITTED, 2, queue='orders')
-        for pid in reversed(sink.tree()):
-            os.kill(pid, signal.SIGTERM)
-        self.assertEqual(sink.wait(20), 0, sink.text())
-        self.assertNotIn('not drained', sink.text())
-        self.assertIsNone(broker.document('orders', 'lease'))
-        self.hold(broker, complete=False)
+    def test_a_queue_that_comes_later(self):
+        """With `*` its lease is there within ten discovery intervals, or a second, and two more."""
+        for interval in (50, 300):
+            with self.subTest(interval=interval):
+                self.bucket = self.sink_name = f'every-{interval}'
+                broker = self.broker(queues=('first',))
+                sink = self.sink(broker, QUEEN_S3_QUEUES='*', QUEEN_S3_DISCOVERY_INTERVAL_MS=interval,
+                                 QUEEN_S3_SINK=self.sink_name, QUEEN_S3_START='latest', QUEEN_S3_WORKERS='2')
+                until(lambda: broker.document('first', 'lease', self.sink_name), 'lease of the first')
+                began = time.monotonic()
+                broker.push(mirror.records(1, queue='later'))
+                until(lambda: broker.document('later', 'lease', self.sink_name), 'lease of the later one', every=0.005)
+                self.assertLess(time.monotonic() - began, max(1, 10 * interval / 1000) + 2)
+                self.wait_mirrored(broker, sink, 1, queue='later')
+                self.assertEqual(sink.terminate(), 0)
+                self.hold(broker, 'later')
+                broker.stop()
+
+    def test_a_worker_that_floods_the_log(self):
+        """What something in it writes to its standard error, however much and whatever it holds."""
+        broker = self.broker()
+        sink = self.sink(broker, QUEEN_S3_LOG_LEVEL='warn')
+        sink.wait_health()
+        flood = b''.join(b'\033[2J\033]0;flood\007\033[31mflood %d\x08\033[0m\n' % i for i in range(5000))
+        with open(f'/proc/{self.process(sink, self.queue)}/fd/2', 'wb', buffering=0) as standard_error:
+            os.set_blocking(standard_error.fileno(), True)
+            for start in range(0, len(flood), 4096):
+                standard_error.write(flood[start:start + 4096])
+        told = sink.wait_line('lines were left out, more than 200 in 10 s')
+        lines = re.findall(r'^.*worker 0: (flood \d+)$', sink.text(), re.M)
+        self.assertEqual(lines, [f'flood {i}' for i in range(len(lines))])
+        self.assertEqual((len(lines), int(re.search(r'(\d+) lines were', told)[1])), (200, 4800))
+        self.assertEqual(re.findall(r'[\x00-\x09\x0b-\x1f\x7f-\x9f]', sink.text()), [])
+        broker.push(mirror.records(10))
+        self.wait_mirrored(broker, sink, 10)
+        self.assertEqual(sink.terminate(), 0)
 
     def test_a_parent_that_does_not_read(self):
         """Its pipe is full: what doesn't fit is dropped and counted, and nothing else stalls."""
@@ -238,7 +313,7 @@ class PoolTest(mirror.MirrorTest):
         sink.wait_metric(COMMITTED, 3)
         self.assertEqual(sink.health()[0], 200)
         os.kill(self.process(sink, self.queue), signal.SIGKILL)
-        sink.wait_metric('queen_s3_worker_restarts_total', 1)
+        sink.wait_metric(RESTARTS, 1)
         committed = sink.metric(COMMITTED)
         sink.wait_metric(COMMITTED, committed + 1)
         said = os.read(reader, 1 << 20).decode()
