@@ -1,6 +1,7 @@
 /*
  * See loop.h. Signals stay blocked from the first line to the last and are read from a descriptor like everything else,
- * so none can come at a bad moment, and a fork finds them blocked (spec 4.2). Nothing here waits but the one poll().
+ * so none can come at a bad moment, and a fork finds them blocked (spec 4.2). Nothing here waits but the one poll(). What an
+ * event means for the pool, phase.h says.
  *
  * Boot (spec 3.2): listener, then the probe in a child, then workers; `/healthz` answers all the while. With `*` the
  * probe child brings the list of queues, then and again every ten discovery intervals.
@@ -23,14 +24,16 @@
 #include "supervisor/control.h"
 #include "supervisor/listener.h"
 #include "supervisor/notify.h"
+#include "supervisor/phase.h"
 #include "supervisor/reload.h"
 #include "supervisor/roll.h"
+#include "supervisor/signal_table.h"
+#include "supervisor/signals.h"
 #include "supervisor/stop_signals.h"
 
 #define EXIT_LISTEN        1
 #define EXIT_CONFIGURATION 2
 #define EXIT_SIGNAL        128
-#define REAP_LIMIT_MS      500   /* what SIGKILL may take; a process that the kernel can't end is left to it */
 #define NOTIFY_MARGIN_MS   10000 /* what the service manager allows beyond our own limits */
 #define LISTING_INTERVALS  10
 #define LISTING_LEAST_MS   1000
@@ -44,13 +47,6 @@
 #define POLL_WORKER_REPORT 0 /* of the POLL_A_WORKER places of each */
 #define POLL_WORKER_LOG    1
 #define POLL_A_WORKER      2
-
-enum phase {
-    PHASE_PROBING,
-    PHASE_RUNNING,
-    PHASE_DRAINING, /* workers were told to stop */
-    PHASE_KILLING   /* and were killed */
-};
 
 struct supervisor {
     struct settings *settings;
@@ -69,107 +65,14 @@ struct supervisor {
     struct pollfd *watched;
     int signals;
     struct stop_signals stop_signals;
-    enum phase phase;
-    bool finished;
-    int exit_code;
-    struct mono_ms deadline; /* of the phase, while draining or killing */
-    struct mono_ms listing;  /* the next one, with `*` */
+    struct phase phase;
+    struct mono_ms listing; /* the next one, with `*` */
     struct log_limit unlisted;
 };
 
-static const char *phase_name(enum phase phase)
-{
-    return phase == PHASE_PROBING ? "starting" : phase == PHASE_RUNNING ? "running" : "stopping";
-}
+/* ---- what the phase leads to ---- */
 
-/* ---- stopping ---- */
-
-static void begin_killing(struct supervisor *supervisor, struct mono_ms now)
-{
-    supervisor->phase = PHASE_KILLING;
-    supervisor->deadline.v = now.v + REAP_LIMIT_MS;
-    workers_kill(&supervisor->workers, now);
-}
-
-static void begin_stop(struct supervisor *supervisor, int exit_code, struct mono_ms now)
-{
-    int64_t grace = supervisor->settings->shutdown_grace_ms;
-
-    supervisor->phase = PHASE_DRAINING;
-    supervisor->exit_code = exit_code;
-    supervisor->deadline.v = now.v + pool_drain_ms(grace);
-    notify_state(&supervisor->notify, now, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%lld",
-                 (long long)(grace + NOTIFY_MARGIN_MS) * 1000);
-    (void)roll_take(&supervisor->roll, ROLL_STOP);
-    probe_kill(&supervisor->probe);
-    workers_stop(&supervisor->workers, now);
-}
-
-static void take_stop_signal(struct supervisor *supervisor, int number, pid_t sender, struct mono_ms now)
-{
-    const char *name = number == SIGINT ? "SIGINT" : "SIGTERM";
-
-    switch (stop_signals_take(&supervisor->stop_signals, sender, getppid())) {
-    case STOP_FIRST:
-        log_line(LOG_INFO, NULL, "%s: stopping", name);
-        if (supervisor->phase <= PHASE_RUNNING) {
-            begin_stop(supervisor, EXIT_SUCCESS, now);
-        }
-        break;
-    case STOP_ECHO: log_line(LOG_INFO, NULL, "%s: stopping already", name); break;
-    case STOP_SECOND:
-        log_line(LOG_WARN, NULL, "%s again: killing what is left", name);
-        supervisor->exit_code = EXIT_SIGNAL + number;
-        begin_killing(supervisor, now);
-        break;
-    }
-}
-
-/* Moves the stop on where its time has come or all workers are gone. */
-static void advance_stop(struct supervisor *supervisor, struct mono_ms now)
-{
-    if (supervisor->workers.refused && supervisor->phase <= PHASE_RUNNING) {
-        log_line(LOG_ERROR, NULL, "a worker refuses its configuration: stopping");
-        begin_stop(supervisor, EXIT_CONFIGURATION, now);
-    }
-    if (supervisor->phase <= PHASE_RUNNING) {
-        return;
-    }
-    if (supervisor->deadline.v <= now.v && supervisor->phase == PHASE_DRAINING) {
-        log_line(LOG_WARN, NULL, "the grace of the stop is over: killing what is left");
-        begin_killing(supervisor, now);
-    }
-    supervisor->finished =
-        supervisor->deadline.v <= now.v || (workers_all_down(&supervisor->workers) && supervisor->probe.pid == 0);
-    if (supervisor->finished) {
-        workers_name_undone(&supervisor->workers);
-    }
-}
-
-/* ---- probes and listings ---- */
-
-static void start_probe(struct supervisor *supervisor, struct mono_ms now)
-{
-    bool boot = supervisor->phase == PHASE_PROBING;
-    int64_t interval = LISTING_INTERVALS * supervisor->settings->discovery_interval_ms;
-    struct error error;
-
-    supervisor->listing.v = now.v + (interval < LISTING_LEAST_MS ? LISTING_LEAST_MS : interval);
-    if (probe_start(&supervisor->probe, supervisor->settings, supervisor->hooks->ask,
-                    boot ? supervisor->hooks->clean : NULL, now, &error) == 0) {
-        return;
-    }
-    if (boot) {
-        log_say("queen-s3: the probes could not be started: %s", error.message);
-        supervisor->exit_code = PROBE_FAILED;
-        supervisor->finished = true;
-    } else {
-        log_limited(&supervisor->unlisted, now, LOG_WARN, NULL, "the queues could not be listed: %s", error.message);
-    }
-}
-
-static void assign_listed(struct supervisor *supervisor, char *const *names, size_t count, bool boot,
-                          struct mono_ms now)
+static void assign(struct supervisor *supervisor, char *const *names, size_t count, bool boot, struct mono_ms now)
 {
     for (size_t i = 0; i < count; i++) {
         if (!collect_has_queue(&supervisor->collect, names[i])) {
@@ -182,35 +85,111 @@ static void assign_listed(struct supervisor *supervisor, char *const *names, siz
     workers_start_new(&supervisor->workers, now);
 }
 
-static void take_probe_result(struct supervisor *supervisor, const struct probe_result *result, struct mono_ms now)
+static void begin(struct supervisor *supervisor, struct mono_ms now)
+{
+    notify_state(&supervisor->notify, now, "READY=1");
+    if (supervisor->settings->all_queues && supervisor->collect.queue_count == 0) {
+        log_line(LOG_INFO, NULL, "no queue yet: waiting for the first");
+    }
+}
+
+static void drain(struct supervisor *supervisor, struct mono_ms now)
+{
+    notify_state(&supervisor->notify, now, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%lld",
+                 (long long)(supervisor->settings->shutdown_grace_ms + NOTIFY_MARGIN_MS) * 1000);
+    (void)roll_take(&supervisor->roll, ROLL_STOP);
+    probe_kill(&supervisor->probe);
+    workers_stop(&supervisor->workers, now);
+}
+
+/* result: what the probe's child brought, with PHASE_PASSED and PHASE_FAILED; with the others only its code counts. */
+static void take(struct supervisor *supervisor, enum phase_event event, const struct probe_result *result,
+                 struct mono_ms now)
 {
     const struct settings *settings = supervisor->settings;
-    bool boot = supervisor->phase == PHASE_PROBING;
+    unsigned actions = phase_take(&supervisor->phase, event, result->code, now);
 
-    if (supervisor->phase > PHASE_RUNNING) {
-        return;
+    if ((actions & PHASE_ASSIGN) != 0 && settings->all_queues) {
+        assign(supervisor, result->names, result->count, (actions & PHASE_BEGIN) != 0, now);
+    } else if ((actions & PHASE_ASSIGN) != 0) {
+        assign(supervisor, settings->queues, settings->queue_count, true, now);
     }
-    if (result->code != 0 && boot) {
+    if ((actions & PHASE_BEGIN) != 0) {
+        begin(supervisor, now);
+    }
+    if ((actions & PHASE_TELL_FAIL) != 0) {
         log_say("queen-s3: %s", result->message);
-        supervisor->exit_code = result->code;
-        supervisor->finished = true;
-        return;
     }
-    if (result->code != 0) {
+    if ((actions & PHASE_TELL_MISS) != 0) {
         log_limited(&supervisor->unlisted, now, LOG_WARN, NULL, "the queues could not be listed: %s", result->message);
-        return;
     }
-    supervisor->phase = PHASE_RUNNING;
-    if (settings->all_queues) {
-        assign_listed(supervisor, result->names, result->count, boot, now);
-    } else {
-        assign_listed(supervisor, settings->queues, settings->queue_count, true, now);
+    if ((actions & PHASE_DRAIN) != 0) {
+        drain(supervisor, now);
     }
-    if (boot) {
-        notify_state(&supervisor->notify, now, "READY=1");
+    if ((actions & PHASE_TELL_LATE) != 0) {
+        log_line(LOG_WARN, NULL, "the grace of the stop is over: killing what is left");
     }
-    if (supervisor->collect.queue_count == 0 && boot) {
-        log_line(LOG_INFO, NULL, "no queue yet: waiting for the first");
+    if ((actions & PHASE_KILL) != 0) {
+        workers_kill(&supervisor->workers, now);
+    }
+    if ((actions & PHASE_TELL_LEFT) != 0) {
+        workers_name_undone(&supervisor->workers);
+    }
+}
+
+static void take_plain(struct supervisor *supervisor, enum phase_event event, int exit_code, struct mono_ms now)
+{
+    take(supervisor, event, &(struct probe_result){.code = exit_code}, now);
+}
+
+/* ---- stopping ---- */
+
+static void take_stop_signal(struct supervisor *supervisor, const struct signal_row *row, pid_t sender,
+                             struct mono_ms now)
+{
+    switch (stop_signals_take(&supervisor->stop_signals, sender, getppid())) {
+    case STOP_FIRST:
+        log_line(LOG_INFO, NULL, "%s: stopping", row->name);
+        take_plain(supervisor, PHASE_STOP, EXIT_SUCCESS, now);
+        break;
+    case STOP_ECHO: log_line(LOG_INFO, NULL, "%s: stopping already", row->name); break;
+    case STOP_SECOND:
+        log_line(LOG_WARN, NULL, "%s again: killing what is left", row->name);
+        take_plain(supervisor, PHASE_INSIST, EXIT_SIGNAL + row->number, now);
+        break;
+    }
+}
+
+/* Moves the phase on where its time has come or all processes are gone. */
+static void advance_phase(struct supervisor *supervisor, struct mono_ms now)
+{
+    if (supervisor->workers.refused && supervisor->phase.state <= PHASE_RUNNING) {
+        log_line(LOG_ERROR, NULL, "a worker refuses its configuration: stopping");
+        take_plain(supervisor, PHASE_REFUSE, EXIT_CONFIGURATION, now);
+    }
+    if (workers_all_down(&supervisor->workers) && supervisor->probe.pid == 0) {
+        take_plain(supervisor, PHASE_GONE, EXIT_SUCCESS, now);
+    }
+    if (phase_is_late(&supervisor->phase, now)) {
+        take_plain(supervisor, PHASE_LATE, EXIT_SUCCESS, now);
+    }
+}
+
+/* ---- probes and listings ---- */
+
+static void start_probe(struct supervisor *supervisor, struct mono_ms now)
+{
+    bool boot = supervisor->phase.state == PHASE_PROBING;
+    int64_t interval = LISTING_INTERVALS * supervisor->settings->discovery_interval_ms;
+    struct error error;
+
+    supervisor->listing.v = now.v + (interval < LISTING_LEAST_MS ? LISTING_LEAST_MS : interval);
+    if (probe_start(&supervisor->probe, supervisor->settings, supervisor->hooks->ask,
+                    boot ? supervisor->hooks->clean : NULL, now, &error) != 0) {
+        struct probe_result result = {.code = PROBE_FAILED};
+
+        (void)snprintf(result.message, sizeof result.message, "the probe could not be started: %.400s", error.message);
+        take(supervisor, PHASE_FAILED, &result, now);
     }
 }
 
@@ -221,7 +200,7 @@ static void tick_probe(struct supervisor *supervisor, struct mono_ms now)
         if (supervisor->probe.deadline.v <= now.v) {
             probe_kill(&supervisor->probe);
         }
-    } else if (supervisor->phase == PHASE_RUNNING && supervisor->settings->all_queues &&
+    } else if (supervisor->phase.state == PHASE_RUNNING && supervisor->settings->all_queues &&
                supervisor->listing.v <= now.v) {
         start_probe(supervisor, now);
     }
@@ -245,6 +224,7 @@ static unsigned read_settings(struct supervisor *supervisor, struct mono_ms now)
         return roll_take(&supervisor->roll, ROLL_REFUSED);
     }
     log_configure(settings->log_level, settings->log_json);
+    supervisor->phase.drain_ms = pool_drain_ms(settings->shutdown_grace_ms);
     log_line(LOG_INFO, NULL, "SIGHUP: the settings are read, one worker after another is started again");
     workers_resettle(&supervisor->workers);
     supervisor->roll.count = supervisor->workers.count;
@@ -278,9 +258,9 @@ static void roll_on(struct supervisor *supervisor, enum roll_event event, struct
 
 static void hang_up(struct supervisor *supervisor, struct mono_ms now)
 {
-    if (supervisor->phase == PHASE_PROBING) {
+    if (supervisor->phase.state == PHASE_PROBING) {
         supervisor->hangup = true;
-    } else if (supervisor->phase == PHASE_RUNNING) {
+    } else if (supervisor->phase.state == PHASE_RUNNING) {
         roll_on(supervisor, ROLL_ASKED, now);
     }
 }
@@ -290,7 +270,7 @@ static void advance_roll(struct supervisor *supervisor, struct mono_ms now)
     const struct roll *roll = &supervisor->roll;
     enum roll_event event;
 
-    if (supervisor->hangup && supervisor->phase == PHASE_RUNNING) {
+    if (supervisor->hangup && supervisor->phase.state == PHASE_RUNNING) {
         supervisor->hangup = false;
         roll_on(supervisor, ROLL_ASKED, now);
     }
@@ -310,7 +290,7 @@ static void tick_notify(struct supervisor *supervisor, struct mono_ms now)
     size_t queues = supervisor->collect.queue_count;
     size_t workers = supervisor->workers.count;
 
-    if (supervisor->phase == PHASE_PROBING) {
+    if (supervisor->phase.state == PHASE_PROBING) {
         notify_status(&supervisor->notify, "asking the broker and the bucket");
     } else {
         (void)snprintf(text, sizeof text, "%zu queue%s, %zu worker%s%s%s", queues, queues == 1 ? "" : "s", workers,
@@ -338,7 +318,7 @@ static void reap(struct supervisor *supervisor, struct mono_ms now)
             struct probe_result result;
 
             probe_finish(&supervisor->probe, wait_status, now, &result);
-            take_probe_result(supervisor, &result, now);
+            take(supervisor, result.code == 0 ? PHASE_PASSED : PHASE_FAILED, &result, now);
             probe_result_free(&result);
         } else {
             (void)workers_reaped(&supervisor->workers, pid, wait_status, &usage, now);
@@ -351,15 +331,15 @@ static void read_signals(struct supervisor *supervisor, struct mono_ms now)
     struct signalfd_siginfo information;
 
     while (read(supervisor->signals, &information, sizeof information) == (ssize_t)sizeof information) {
-        int number = (int)information.ssi_signo;
+        const struct signal_row *row = signal_table_find((int)information.ssi_signo);
 
-        if (number == SIGCHLD) {
+        if (row == NULL) { /* SIGCHLD */
             reap(supervisor, now);
-        } else if (number == SIGTERM || number == SIGINT) {
-            take_stop_signal(supervisor, number, (pid_t)information.ssi_pid, now);
-        } else if (number == SIGHUP) {
+        } else if (row->meaning == SIGNAL_STOPS) {
+            take_stop_signal(supervisor, row, (pid_t)information.ssi_pid, now);
+        } else if (row->meaning == SIGNAL_RELOADS) {
             hang_up(supervisor, now);
-        } else {
+        } else if (row->meaning == SIGNAL_SHOWS) {
             workers_ask_state(&supervisor->workers);
         }
     }
@@ -392,11 +372,11 @@ static int wait_ms(const struct supervisor *supervisor, struct mono_ms now)
     if (control >= 0) {
         sooner(&wait, control);
     }
-    if (supervisor->phase > PHASE_RUNNING) {
-        sooner(&wait, supervisor->deadline.v - now.v);
+    if (phase_deadline(&supervisor->phase, &deadline)) {
+        sooner(&wait, deadline.v - now.v);
     } else if (supervisor->probe.pid > 0) {
         sooner(&wait, supervisor->probe.deadline.v - now.v);
-    } else if (supervisor->phase == PHASE_RUNNING && supervisor->settings->all_queues) {
+    } else if (supervisor->phase.state == PHASE_RUNNING && supervisor->settings->all_queues) {
         sooner(&wait, supervisor->listing.v - now.v);
     }
     return wait > INT32_MAX ? INT32_MAX : (int)wait;
@@ -472,43 +452,17 @@ static void turn(struct supervisor *supervisor)
         look_at_workers(supervisor, count, now);
         look_at_the_rest(supervisor, now);
     }
-    supervisor->answers.phase = phase_name(supervisor->phase);
+    supervisor->answers.phase = phase_name(supervisor->phase.state);
     listener_run(supervisor->listener);
     control_run(supervisor->control, now);
     workers_tick(&supervisor->workers, now);
     tick_probe(supervisor, now);
     advance_roll(supervisor, now);
-    advance_stop(supervisor, now);
+    advance_phase(supervisor, now);
     tick_notify(supervisor, now);
 }
 
 /* ---- begin and end ---- */
-
-void supervisor_hold_signals(void)
-{
-    sigset_t stop;
-
-    (void)sigemptyset(&stop);
-    (void)sigaddset(&stop, SIGTERM);
-    (void)sigaddset(&stop, SIGINT);
-    (void)sigprocmask(SIG_BLOCK, &stop, NULL);
-    (void)signal(SIGPIPE, SIG_IGN);
-}
-
-static int open_signals(void)
-{
-    static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD};
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
-        (void)signal(taken[i], SIG_DFL); /* a parent may have left them ignored; SIGCHLD then reaps by itself */
-        (void)sigaddset(&set, taken[i]);
-    }
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-}
 
 static int open_control(struct supervisor *supervisor, struct error *error)
 {
@@ -527,7 +481,7 @@ static int run(struct supervisor *supervisor)
     const struct settings *settings = supervisor->settings;
     struct error error;
 
-    supervisor->signals = open_signals();
+    supervisor->signals = signals_open();
     if (supervisor->signals < 0) {
         log_say("queen-s3: signalfd: %s", strerror(errno));
         return EXIT_LISTEN;
@@ -549,14 +503,12 @@ static int run(struct supervisor *supervisor)
     if (settings->all_queues || settings->queue_count > 0) {
         start_probe(supervisor, clock_mono());
     } else { /* connectors alone: each asks its own bucket */
-        supervisor->phase = PHASE_RUNNING;
-        workers_start_new(&supervisor->workers, clock_mono());
-        notify_state(&supervisor->notify, clock_mono(), "READY=1");
+        take_plain(supervisor, PHASE_PASSED, EXIT_SUCCESS, clock_mono());
     }
-    while (!supervisor->finished) {
+    while (supervisor->phase.state != PHASE_ENDED) {
         turn(supervisor);
     }
-    return supervisor->exit_code;
+    return supervisor->phase.exit_code;
 }
 
 int supervisor_run(struct settings *settings, const struct supervisor_hooks *hooks)
@@ -568,7 +520,11 @@ int supervisor_run_connectors(struct settings *settings, const struct worker_con
                               const struct supervisor_hooks *hooks)
 {
     size_t limit = (size_t)settings->workers;
-    struct supervisor supervisor = {.settings = settings, .hooks = hooks, .signals = -1, .notify.descriptor = -1};
+    struct supervisor supervisor = {.settings = settings,
+                                    .hooks = hooks,
+                                    .signals = -1,
+                                    .notify.descriptor = -1,
+                                    .phase.drain_ms = pool_drain_ms(settings->shutdown_grace_ms)};
     int exit_code;
 
     if (!settings->all_queues && settings->queue_count < limit) {
@@ -584,7 +540,7 @@ int supervisor_run_connectors(struct settings *settings, const struct worker_con
     supervisor.answers = (struct answers){.settings = settings,
                                           .collect = &supervisor.collect,
                                           .workers = &supervisor.workers,
-                                          .phase = phase_name(supervisor.phase),
+                                          .phase = phase_name(supervisor.phase.state),
                                           .started = clock_mono()};
     supervisor.watched = memory_new(POLL_FIRST_WORKER + limit * POLL_A_WORKER, sizeof *supervisor.watched);
     exit_code = run(&supervisor);

@@ -19,10 +19,6 @@ struct supervisor_hooks {
     void *reload_argument;
 };
 
-/* Holds SIGTERM and SIGINT back until supervisor_run() takes them, so that a stop in the first moments is one as any
- * other, and ignores SIGPIPE. For the program's first line. */
-void supervisor_hold_signals(void);
-
 /* Returns the exit code of the process (spec 3.2, 4.2); what failed has been said on stderr. To be called once, from a
  * process that has one thread: it takes over signals for good. A rolling restart replaces *settings. */
 int supervisor_run(struct settings *settings, const struct supervisor_hooks *hooks);

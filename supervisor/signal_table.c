@@ -5,17 +5,28 @@
 #include <stddef.h>
 
 const struct signal_row signal_table[] = {
-    {SIGTERM, "SIGTERM",
+    {SIGTERM, SIGNAL_STOPS, "SIGTERM",
      "Stops the pool: windows that are worth it are finished within QUEEN_S3_SHUTDOWN_GRACE_MS. A second one kills "
      "what is left at once."},
-    {SIGINT, "SIGINT", "Likewise."},
-    {SIGHUP, "SIGHUP",
+    {SIGINT, SIGNAL_STOPS, "SIGINT", "Likewise."},
+    {SIGHUP, SIGNAL_RELOADS, "SIGHUP",
      "Reads the file of -f again and, where it holds, restarts one worker after the other with it; queues lag by a "
      "moment, and nothing is lost. One that doesn't hold is logged and changes nothing. QUEEN_S3_SINK, "
      "QUEEN_S3_QUEUES, QUEEN_S3_WORKERS, QUEEN_S3_LISTEN and QUEEN_S3_CONTROL stay as they are until the pool is "
      "started anew, which is logged too. A worker that dies before it reports again ends the round; another SIGHUP "
      "meanwhile means one more round afterwards."},
-    {SIGUSR1, "SIGUSR1", "Logs a line for each queue: its state, its window, the bytes it holds, how far it lags."},
-    {SIGPIPE, "SIGPIPE", "Ignored."},
-    {0, NULL, NULL},
+    {SIGUSR1, SIGNAL_SHOWS, "SIGUSR1",
+     "Logs a line for each queue: its state, its window, the bytes it holds, how far it lags."},
+    {SIGPIPE, SIGNAL_IGNORED, "SIGPIPE", "Ignored."},
+    {0, SIGNAL_IGNORED, NULL, NULL},
 };
+
+const struct signal_row *signal_table_find(int number)
+{
+    for (const struct signal_row *row = signal_table; row->name != NULL; row++) {
+        if (row->number == number) {
+            return row;
+        }
+    }
+    return NULL;
+}

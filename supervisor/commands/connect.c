@@ -16,6 +16,7 @@
 #include "supervisor/commands/connectors_run.h"
 #include "supervisor/environment.h"
 #include "supervisor/shard.h"
+#include "supervisor/signals.h"
 
 static void say_found(const struct worker_connectors *connectors)
 {
@@ -149,7 +150,7 @@ static int run(int argc, char **argv)
     char *file = given == NULL ? NULL : memory_format("%s", given);
     const char **words = copy_words(&arguments);
     free(arguments.words);
-    supervisor_hold_signals();
+    signals_hold();
     environment_set_title("queen-s3: supervisor");
     int exit_code = run_connect(file, words, arguments.word_count);
     for (size_t i = 0; i < arguments.word_count; i++) {

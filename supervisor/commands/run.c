@@ -15,6 +15,7 @@
 #include "supervisor/commands/connectors_run.h"
 #include "supervisor/environment.h"
 #include "supervisor/loop.h"
+#include "supervisor/signals.h"
 #include "supervisor/validate.h"
 #include "worker/worker.h"
 
@@ -102,7 +103,7 @@ static int run(int argc, char **argv)
     }
     char *file = keep_path(arguments.values[COMMAND_FILE]);
     free(arguments.words);
-    supervisor_hold_signals();
+    signals_hold();
     environment_set_title("queen-s3: supervisor");
     int exit_code = run_sink(file);
     free(file);
