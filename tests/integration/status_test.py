@@ -105,6 +105,26 @@ class StatusTest(mirror.MirrorTest):
         self.check_workers(broker)
         self.check_late(late)
 
+    def test_a_pool_that_begins_and_one_that_stops(self):
+        """It answers from before its first claim to its end."""
+        broker = self.broker()
+        broker.push(mirror.records(20))
+        broker.fault(route='changed', kind='hang', count=-1)
+        sink = self.pool(broker, QUEEN_S3_SHUTDOWN_GRACE_MS='3000')
+        begun = self.wait_state(sink, lambda s: s['pid'] == sink.pid, 'an answer')
+        self.assertEqual((begun['phase'], begun['workers'], begun['queues']), ('starting', [], []))
+        self.assertIn('no queue yet', self.status().stdout.decode())
+        sink.terminate()
+        broker.clear_faults()
+        sink.start()
+        sink.wait_metric('queen_s3_windows_committed_total', 1)
+        broker.fault(route='kv', kind='hang', count=-1)
+        sink.signal(signal.SIGTERM)
+        ends = self.wait_state(sink, lambda s: s['phase'] == 'stopping', 'a stop')
+        self.assertEqual([(w['phase'], w['lastExit']) for w in ends['workers']], [('stopping', None)])
+        self.assertRegex(self.status().stdout.decode(), r'(?m)^ +0  stopping ')
+        self.assertEqual(sink.wait(20), 0)
+
     def check_workers(self, broker):
         sink = self.pool(broker, QUEEN_S3_QUEUES='orders,other', QUEEN_S3_WORKERS='2')
         sink.wait_health()
