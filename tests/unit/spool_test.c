@@ -246,6 +246,71 @@ START_TEST(every_changed_byte_is_noticed)
 }
 END_TEST
 
+/* Who damages a batch that was confirmed must not make it go: it is either found when the file goes up, or at once. */
+START_TEST(damage_before_the_last_batch_cuts_nothing)
+{
+    struct spool_file *spooled = create();
+    add(spooled, 0, 2, "xy");
+    uint64_t last = spooled->size;
+    add(spooled, 2, 2, "zz");
+    uint64_t end = spooled->size;
+    char *good = malloc(end);
+    char *path = strdup(path_of(spooled->sequence, "spool"));
+    char *aside = strdup(path_of(spooled->sequence, "damaged"));
+    int file = open(path, O_RDWR);
+    ck_assert_int_eq(pread(file, good, end, 0), (ssize_t)end);
+    close(file);
+    spool_file_free(spooled);
+    for (uint64_t at = 0; at < last; at++) {
+        struct stat status;
+        struct sink_body body = {0};
+        file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+        good[at] ^= 0x10;
+        ck_assert_int_eq(pwrite(file, good, end, 0), (ssize_t)end);
+        good[at] ^= 0x10;
+        close(file);
+        ck_assert_int_eq(recover(), 0);
+        if (got.files == 1) {
+            ck_assert_uint_eq(got.records, 4);
+            ck_assert_int_eq(spool_file_load(got.file, &body, &error), QS_ERROR_BODY);
+            ck_assert_int_eq(stat(path, &status), 0);
+        } else {
+            ck_assert_int_eq(stat(aside, &status), 0);
+            unlink(aside);
+        }
+        ck_assert_uint_eq((uint64_t)status.st_size, end);
+        forget();
+    }
+    unlink(path);
+    free(aside);
+    free(path);
+    free(good);
+}
+END_TEST
+
+START_TEST(names_that_are_not_ours_are_left_alone)
+{
+    static const char *const names[] = {"1.spool", "99999999999999999999999.spool", "+1.note", "x.spool",
+                                        "18446744073709551615.note"};
+    int root = open(folder, O_RDONLY | O_DIRECTORY);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int file = openat(root, names[i], O_WRONLY | O_CREAT, 0600);
+        ck_assert_int_eq(write(file, "theirs", 6), 6);
+        close(file);
+    }
+    ck_assert_int_eq(recover(), 0);
+    ck_assert_int_eq(got.files, 0);
+    ck_assert_int_eq(got.notes, 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct stat status;
+        ck_assert_int_eq(fstatat(root, names[i], &status, 0), 0);
+        ck_assert_int_eq(status.st_size, 6);
+        unlinkat(root, names[i], 0);
+    }
+    close(root);
+}
+END_TEST
+
 START_TEST(a_note_is_replaced_whole)
 {
     struct seen last = {0};
@@ -301,6 +366,8 @@ int main(void)
     tcase_add_test(test, what_is_written_comes_back);
     tcase_add_test(test, every_cut_is_a_tail_and_is_cut);
     tcase_add_test(test, every_changed_byte_is_noticed);
+    tcase_add_test(test, damage_before_the_last_batch_cuts_nothing);
+    tcase_add_test(test, names_that_are_not_ours_are_left_alone);
     tcase_add_test(test, a_note_is_replaced_whole);
     tcase_add_test(test, a_folder_has_one_owner);
     tcase_add_test(test, a_file_is_cut_back);

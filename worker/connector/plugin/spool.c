@@ -316,6 +316,10 @@ void spool_file_set_aside(struct spool_file *spooled)
         log_line(LOG_ERROR, NULL,
                  "%s/%s is kept for you to look at: %" PRIu64 " records of offsets %" PRIu64 " to %" PRIu64,
                  spooled->spool->path, aside, spooled->count, spooled->first_offset, spooled->last_offset);
+    } else {
+        struct error error;
+        error_set_errno(&error, "can't rename %s/%s", spooled->spool->path, name);
+        log_line(LOG_ERROR, NULL, "%s", error.message);
     }
     spool_file_free(spooled);
 }

@@ -238,6 +238,39 @@ enum spool_read spool_frame_read(int descriptor, const char *path, uint64_t posi
     return read_table(descriptor, path, frame, le32toh(header.table_crc), error);
 }
 
+static bool is_header(const char *bytes)
+{
+    struct header header;
+
+    memcpy(&header, bytes, sizeof header);
+    return le32toh(header.crc) == crc_of(&header, offsetof(struct header, crc));
+}
+
+enum spool_read spool_frame_find(int descriptor, const char *path, uint64_t position, uint64_t size,
+                                 struct error *error)
+{
+    const uint32_t magic = htole32(MAGIC);
+    enum spool_read read = SPOOL_END;
+    char *bytes = malloc(READ_SIZE);
+
+    if (bytes == NULL) {
+        error_set(error, QS_ERROR_NO_MEMORY, "out of memory for the bytes of %s", path);
+        return SPOOL_FAILED;
+    }
+    while (read == SPOOL_END && position < size && size - position >= SPOOL_HEADER_SIZE) {
+        size_t part = size - position < READ_SIZE ? (size_t)(size - position) : READ_SIZE;
+        read = read_all(descriptor, path, position, bytes, part, error) == SPOOL_READ ? SPOOL_END : SPOOL_FAILED;
+        const char *at = bytes;
+        while (read == SPOOL_END && (at = memmem(at, part - (size_t)(at - bytes), &magic, sizeof magic)) != NULL) {
+            read = part - (size_t)(at - bytes) >= SPOOL_HEADER_SIZE && is_header(at) ? SPOOL_READ : SPOOL_END;
+            at++;
+        }
+        position += part - SPOOL_HEADER_SIZE + 1; /* one that goes on behind the part is found whole with the next */
+    }
+    free(bytes);
+    return read;
+}
+
 enum spool_read spool_frame_body(int descriptor, const char *path, const struct spool_frame *frame,
                                  struct sink_body *out, struct error *error)
 {

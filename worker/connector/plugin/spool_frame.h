@@ -57,9 +57,12 @@ struct spool_frame {
 };
 enum spool_read { SPOOL_READ, SPOOL_END, SPOOL_TORN, SPOOL_FAILED };
 /* The frame at position of a file of `size` bytes, its table read and checked. SPOOL_TORN: what stands there is no whole
- * frame. SPOOL_FAILED: *error. */
+ * frame; its `next` is 0 unless the header is good. SPOOL_FAILED: *error. */
 enum spool_read spool_frame_read(int descriptor, const char *path, uint64_t position, uint64_t size,
                                  struct spool_frame *frame, struct error *error);
+/* Whether a frame's header stands anywhere from position on: SPOOL_READ or SPOOL_END; SPOOL_FAILED: *error. */
+enum spool_read spool_frame_find(int descriptor, const char *path, uint64_t position, uint64_t size,
+                                 struct error *error);
 /* Its body behind what `out` has; NULL: is only checked. SPOOL_TORN: it isn't what was written. */
 enum spool_read spool_frame_body(int descriptor, const char *path, const struct spool_frame *frame,
                                  struct sink_body *out, struct error *error);

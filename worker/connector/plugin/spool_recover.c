@@ -1,7 +1,8 @@
 /*
  * Reading the spool back (spool.h). A frame was made durable before its batch was answered, and nothing is ever written
  * behind a frame that wasn't: so only the last frame of a file can be a torn one, and only it is checked byte for byte
- * here. The others are checked when they go up.
+ * here. The others are checked when they go up. Where frames stand behind one that can't be read, it is no tail but
+ * damage, and nothing is cut: the file is put aside as it is.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -31,7 +32,12 @@ struct reading {
     uint64_t first_batch;
 };
 
-static bool read_head(struct reading *reading, struct spool_table *table)
+static int out_of_memory(struct error *error)
+{
+    return error_set(error, QS_ERROR_NO_MEMORY, "out of memory for the spool's files");
+}
+
+static enum spool_read read_head(struct reading *reading, struct spool_table *table, struct error *error)
 {
     struct spool_file *spooled = reading->spooled;
     uint64_t version = spool_table_number(table);
@@ -43,7 +49,7 @@ static bool read_head(struct reading *reading, struct spool_table *table)
     const char *directory = spool_table_bytes(table, size);
     if (directory == NULL || size > SINK_KEY_MAX || version != FORMAT_VERSION || format > SINK_RAW ||
         compression > COMPRESSION_NONE) {
-        return false;
+        return SPOOL_TORN;
     }
     memcpy(spooled->directory, directory, (size_t)size);
     spooled->shape =
@@ -51,29 +57,34 @@ static bool read_head(struct reading *reading, struct spool_table *table)
     size = spool_table_number(table);
     const char *topic = spool_table_bytes(table, size);
     if (topic == NULL || !utf8_is_valid(topic, (size_t)size)) {
-        return false;
+        return SPOOL_TORN;
     }
     spooled->topic = malloc((size_t)size + 1);
     if (spooled->topic == NULL) {
-        return false;
+        (void)out_of_memory(error);
+        return SPOOL_FAILED;
     }
     memcpy(spooled->topic, topic, (size_t)size);
     spooled->topic_size = (size_t)size;
-    return true;
+    return SPOOL_READ;
 }
 
-static bool read_entries(struct spool_table *table, struct seen *records)
+static enum spool_read read_entries(struct spool_table *table, struct seen *records, struct error *error)
 {
     uint64_t count = spool_table_number(table);
 
-    if (table->failed || count > (table->size - table->at) / 16 || !seen_reserve(records, (size_t)count)) {
-        return false;
+    if (table->failed || count > (table->size - table->at) / 16) {
+        return SPOOL_TORN;
+    }
+    if (!seen_reserve(records, (size_t)count)) {
+        (void)out_of_memory(error);
+        return SPOOL_FAILED;
     }
     for (uint64_t i = 0; i < count; i++) {
         uint64_t offset = spool_table_number(table);
         seen_add(records, offset, spool_table_number(table));
     }
-    return true;
+    return SPOOL_READ;
 }
 
 /* Takes a frame in. SPOOL_TORN: it is none that belongs there. */
@@ -83,13 +94,14 @@ static enum spool_read take_frame(struct reading *reading, struct spool_frame *f
     size_t before = reading->records.count;
 
     if (spooled->size == 0) {
-        return frame->kind == SPOOL_HEAD && read_head(reading, &frame->table) ? SPOOL_READ : SPOOL_TORN;
+        return frame->kind == SPOOL_HEAD ? read_head(reading, &frame->table, error) : SPOOL_TORN;
     }
     uint64_t batch = spool_table_number(&frame->table);
-    if (frame->kind != SPOOL_RECORDS || !read_entries(&frame->table, &reading->records) ||
-        reading->records.count == before) {
+    enum spool_read read =
+        frame->kind == SPOOL_RECORDS ? read_entries(&frame->table, &reading->records, error) : SPOOL_TORN;
+    if (read != SPOOL_READ || reading->records.count == before) {
         reading->records.count = before;
-        return SPOOL_TORN;
+        return read == SPOOL_READ ? SPOOL_TORN : read;
     }
     if (frame->next == reading->size) {
         enum spool_read body = spool_frame_body(reading->descriptor, reading->name, frame, NULL, error);
@@ -104,13 +116,38 @@ static enum spool_read take_frame(struct reading *reading, struct spool_frame *f
     return SPOOL_READ;
 }
 
-/* SPOOL_END: all that is left is good. */
+/* Whether frames stand behind the one that can't be read: SPOOL_READ, or SPOOL_END where it is the last. */
+static enum spool_read look_behind(const struct reading *reading, const struct spool_frame *unreadable,
+                                   struct error *error)
+{
+    if (unreadable->next > 0) { /* its header can be read */
+        return unreadable->next < reading->size ? SPOOL_READ : SPOOL_END;
+    }
+    return spool_frame_find(reading->descriptor, reading->name, reading->spooled->size + 1, reading->size, error);
+}
+
+static enum spool_read cut_tail(const struct reading *reading, struct error *error)
+{
+    uint64_t good = reading->spooled->size;
+
+    log_line(LOG_WARN, NULL,
+             "%s/%s: the last %" PRIu64 " of %" PRIu64
+             " bytes were not written to the end before a crash, and are cut (their batch was not confirmed)",
+             reading->spool->path, reading->name, reading->size - good, reading->size);
+    if (ftruncate(reading->descriptor, (off_t)good) != 0 || fdatasync(reading->descriptor) != 0) {
+        error_set_errno(error, "%s/%s can't be cut", reading->spool->path, reading->name);
+        return SPOOL_FAILED;
+    }
+    return SPOOL_END;
+}
+
+/* SPOOL_END: all that is left is good. SPOOL_TORN: the file is damaged. */
 static enum spool_read read_frames(struct reading *reading, struct error *error)
 {
     enum spool_read read = SPOOL_READ;
+    struct spool_frame frame;
 
     while (read == SPOOL_READ) {
-        struct spool_frame frame;
         read =
             spool_frame_read(reading->descriptor, reading->name, reading->spooled->size, reading->size, &frame, error);
         if (read == SPOOL_READ) {
@@ -121,38 +158,39 @@ static enum spool_read read_frames(struct reading *reading, struct error *error)
         }
         spool_table_free(&frame.table);
     }
-    if (read == SPOOL_TORN) {
-        uint64_t good = reading->spooled->size;
-        log_line(LOG_WARN, NULL,
-                 "%s/%s: the last %" PRIu64 " of %" PRIu64
-                 " bytes were not written to the end before a crash, and are cut (their batch was not confirmed)",
-                 reading->spool->path, reading->name, reading->size - good, reading->size);
-        if (ftruncate(reading->descriptor, (off_t)good) != 0 || fdatasync(reading->descriptor) != 0) {
-            error_set_errno(error, "%s/%s can't be cut", reading->spool->path, reading->name);
-            return SPOOL_FAILED;
-        }
-        read = SPOOL_END;
+    if (read != SPOOL_TORN) {
+        return read;
     }
-    return read;
+    enum spool_read behind = look_behind(reading, &frame, error);
+    return behind == SPOOL_END ? cut_tail(reading, error) : behind == SPOOL_READ ? SPOOL_TORN : SPOOL_FAILED;
 }
 
-static int finish_file(struct reading *reading, const struct spool_found *found)
+static void count_records(const struct reading *reading)
+{
+    const struct seen *records = &reading->records;
+    struct spool_file *spooled = reading->spooled;
+
+    spooled->count = records->count;
+    if (records->count > 0) {
+        spooled->first_offset = records->records[0].offset;
+        spooled->last_offset = records->records[records->count - 1].offset;
+    }
+}
+
+static void finish_file(struct reading *reading, const struct spool_found *found)
 {
     struct spool_file *spooled = reading->spooled;
     const struct seen *records = &reading->records;
 
-    spooled->count = records->count;
+    count_records(reading);
     if (records->count == 0) {
         spool_file_remove(spooled);
-        return 0;
+        return;
     }
-    spooled->first_offset = records->records[0].offset;
-    spooled->last_offset = records->records[records->count - 1].offset;
     if (spooled->last_batch >= reading->spool->next_batch) {
         reading->spool->next_batch = spooled->last_batch + 1;
     }
     found->file(found->argument, spooled, records, reading->first_batch);
-    return 0;
 }
 
 static int recover_file(struct spool *spool, uint64_t sequence, const struct spool_found *found, struct error *error)
@@ -161,7 +199,7 @@ static int recover_file(struct spool *spool, uint64_t sequence, const struct spo
     struct stat status;
 
     if (reading.spooled == NULL) {
-        return error_set(error, QS_ERROR_NO_MEMORY, "out of memory for the spool's files");
+        return out_of_memory(error);
     }
     reading.spooled->spool = spool;
     reading.spooled->sequence = sequence;
@@ -181,7 +219,12 @@ static int recover_file(struct spool *spool, uint64_t sequence, const struct spo
     close(reading.descriptor);
     int code = 0;
     if (read == SPOOL_END) {
-        code = finish_file(&reading, found);
+        finish_file(&reading, found);
+    } else if (read == SPOOL_TORN) {
+        log_line(LOG_ERROR, NULL, "%s/%s is damaged at byte %" PRIu64 " of %" PRIu64, spool->path, reading.name,
+                 reading.spooled->size, reading.size);
+        count_records(&reading);
+        spool_file_set_aside(reading.spooled);
     } else {
         spool_file_free(reading.spooled);
         code = error->code;
@@ -203,22 +246,29 @@ static int recover_note(struct spool *spool, uint32_t number, const struct spool
     if (descriptor < 0) {
         return error->code;
     }
-    bool good = fstat(descriptor, &status) == 0 &&
-                spool_frame_read(descriptor, name, 0, (uint64_t)status.st_size, &frame, error) == SPOOL_READ &&
-                frame.kind == SPOOL_NOTE;
+    enum spool_read read = SPOOL_FAILED;
+    if (fstat(descriptor, &status) == 0) {
+        read = spool_frame_read(descriptor, name, 0, (uint64_t)status.st_size, &frame, error);
+    } else {
+        error_set_errno(error, "%s/%s can't be read", spool->path, name);
+    }
     close(descriptor);
+    if (read == SPOOL_FAILED) {
+        return error->code;
+    }
     int32_t partition = (int32_t)(uint32_t)spool_table_number(&frame.table);
     uint64_t size = spool_table_number(&frame.table);
     const char *topic = spool_table_bytes(&frame.table, size);
-    good = good && topic != NULL && utf8_is_valid(topic, (size_t)size) && read_entries(&frame.table, &records);
-    if (good) {
+    bool good = read == SPOOL_READ && frame.kind == SPOOL_NOTE && topic != NULL && utf8_is_valid(topic, (size_t)size);
+    read = good ? read_entries(&frame.table, &records, error) : SPOOL_TORN;
+    if (read == SPOOL_READ) {
         found->note(found->argument, number, (struct sink_slice){topic, (size_t)size}, partition, &records);
-    } else {
+    } else if (read != SPOOL_FAILED) {
         log_line(LOG_WARN, NULL, "%s/%s can't be read: a batch that comes again may be doubled", spool->path, name);
     }
     seen_free(&records);
     spool_table_free(&frame.table);
-    return 0;
+    return read == SPOOL_FAILED ? error->code : 0;
 }
 
 /* ---- the folder ---- */
@@ -252,17 +302,23 @@ static int compare(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* `<digits>.<extension>`; anything else isn't ours. */
+/* As spool_file_name() and spool_note_name() spell them; anything else isn't ours. */
 static bool read_name(const char *name, const char *extension, uint64_t *number)
 {
-    char *end;
+    char spelled[SPOOL_NAME_SIZE];
 
-    if (name[0] < '0' || name[0] > '9') {
-        return false;
-    }
-    errno = 0;
-    *number = strtoull(name, &end, 10);
-    return errno == 0 && *end == '.' && strcmp(end + 1, extension) == 0;
+    *number = strtoull(name, NULL, 10);
+    spool_file_name(*number, extension, spelled);
+    return strcmp(name, spelled) == 0;
+}
+
+static bool read_note_name(const char *name, uint64_t *number)
+{
+    char spelled[SPOOL_NAME_SIZE];
+
+    *number = strtoull(name, NULL, 10);
+    spool_note_name((uint32_t)*number, spelled);
+    return strcmp(name, spelled) == 0;
 }
 
 static int list(struct spool *spool, struct listing *files, struct listing *notes, struct error *error)
@@ -283,13 +339,14 @@ static int list(struct spool *spool, struct listing *files, struct listing *note
         uint64_t number;
         if (read_name(entry->d_name, "spool", &number)) {
             good = listing_add(files, number);
-        } else if (read_name(entry->d_name, "note", &number)) {
+        } else if (read_note_name(entry->d_name, &number)) {
             good = listing_add(notes, number);
         }
         uint64_t damaged;
         if (read_name(entry->d_name, "damaged", &damaged) && damaged >= spool->next_sequence) {
             spool->next_sequence = damaged + 1;
         }
+        errno = 0; /* readdir()'s alone */
     }
     int number = errno;
     closedir(folder);
