@@ -2,16 +2,14 @@
 #include "common/settings_file.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/byte_buffer.h"
 #include "common/memory.h"
 #include "common/setting_table.h"
+#include "common/small_file.h"
 
 /* Longer than any name, and short enough for a line that shows it. */
 #define NAME_BYTES 100
@@ -253,42 +251,22 @@ int settings_file_parse(const char *path, const char *text, size_t size, struct 
     return code;
 }
 
-/* The bytes read, at most size; -1 with errno. */
-static ssize_t read_whole(int descriptor, char *bytes, size_t size)
-{
-    size_t filled = 0;
-    ssize_t got = 1;
-
-    while (got != 0 && filled < size) {
-        got = read(descriptor, bytes + filled, size - filled);
-        if (got < 0 && errno != EINTR) {
-            return -1;
-        }
-        filled += got > 0 ? (size_t)got : 0;
-    }
-    return (ssize_t)filled;
-}
-
 int settings_file_read(const char *path, struct settings_file *file, struct error *error)
 {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    int code = 0;
+    char *text = memory_new(SETTINGS_FILE_BYTES + 1, 1);
+    ssize_t size = small_file_read(path, text, SETTINGS_FILE_BYTES + 1, error);
+    int code;
 
     *file = (struct settings_file){0};
-    if (descriptor < 0) {
-        return error_set_errno(error, "configuration file %s", path);
-    }
-    char *text = memory_new(SETTINGS_FILE_BYTES + 1, 1);
-    ssize_t size = read_whole(descriptor, text, SETTINGS_FILE_BYTES + 1);
     if (size < 0) {
-        code = error_set_errno(error, "configuration file %s", path);
+        error_prefix(error, "configuration file %s", path);
+        code = QS_ERROR_SYSTEM;
     } else if ((size_t)size > SETTINGS_FILE_BYTES) {
         code = error_set(error, QS_ERROR_INPUT, "configuration file %s: expected at most %zu bytes", path,
                          SETTINGS_FILE_BYTES);
     } else {
         code = settings_file_parse(path, text, (size_t)size, file, error);
     }
-    (void)close(descriptor);
     explicit_bzero(text, SETTINGS_FILE_BYTES);
     free(text);
     return code;

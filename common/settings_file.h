@@ -36,7 +36,7 @@ struct settings_file {
 };
 
 /* 0; QS_ERROR_INPUT with `PATH:LINE: …`, which shows no value; or QS_ERROR_SYSTEM where the file can't be read. On an
- * error there is nothing to free. path may be a pipe. */
+ * error there is nothing to free. path may be a pipe (small_file.h says how long it may take). */
 int settings_file_read(const char *path, struct settings_file *file, struct error *error);
 /* The same of text in memory. */
 int settings_file_parse(const char *path, const char *text, size_t size, struct settings_file *file,

@@ -5,14 +5,15 @@
 #include "common/settings_parse.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/memory.h"
+#include "common/small_file.h"
 
 /* A message has room for the variable, this much of the value, and what is accepted. */
 #define SHOWN_BYTES 160
@@ -217,30 +218,6 @@ int take_secret(const struct setting_row *row, const char *text, struct settings
     return put_secret(row, text, settings) ? 0 : setting_refuse(row, text, error);
 }
 
-/* The bytes read, at most size; -1 with errno. */
-static ssize_t read_whole(const char *path, char *bytes, size_t size)
-{
-    size_t filled = 0;
-    ssize_t got = 1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0) {
-        return -1;
-    }
-    while (got != 0 && filled < size) {
-        got = read(fd, bytes + filled, size - filled);
-        if (got < 0 && errno != EINTR) {
-            int number = errno;
-            close(fd);
-            errno = number;
-            return -1;
-        }
-        filled += got > 0 ? (size_t)got : 0;
-    }
-    close(fd);
-    return (ssize_t)filled;
-}
-
 /* What a file holds. One line feed at its end is not part of it; an empty file, a second line, a NUL or a file without
  * an end is no secret. */
 static bool put_file(const struct setting_row *row, char *bytes, size_t size, struct settings *settings)
@@ -256,20 +233,20 @@ int take_secret_file(const struct setting_row *row, const char *text, struct set
 {
     struct setting_row told = *row;
     char expected[192];
-    char reason[128];
+    struct error reason;
 
     if (*text_field(row, settings) != NULL) {
         told.expected = "either the secret itself or a file that holds it, not both";
         return setting_refuse(&told, text, error);
     }
     char *bytes = memory_new(SECRET_BYTES + 1, 1);
-    ssize_t size = read_whole(text, bytes, SECRET_BYTES);
+    ssize_t size = small_file_read(text, bytes, SECRET_BYTES, &reason);
     bool taken = false;
 
     if (size >= 0) {
         taken = put_file(row, bytes, (size_t)size, settings);
     } else {
-        snprintf(expected, sizeof expected, "%s (%s)", row->expected, strerror_r(errno, reason, sizeof reason));
+        snprintf(expected, sizeof expected, "%s (%.100s)", row->expected, reason.message);
         told.expected = expected;
     }
     explicit_bzero(bytes, SECRET_BYTES);
@@ -283,11 +260,13 @@ int take_readable_file(const struct setting_row *row, const char *text, struct s
     struct setting_row told = *row;
     char expected[192];
     char reason[128];
+    struct stat status;
+    int number = stat(text, &status) != 0 || access(text, R_OK) != 0 ? errno : S_ISDIR(status.st_mode) ? EISDIR : 0;
 
-    if (access(text, R_OK) == 0) {
+    if (number == 0) {
         return put_text(row, text, settings);
     }
-    snprintf(expected, sizeof expected, "%s (%s)", row->expected, strerror_r(errno, reason, sizeof reason));
+    snprintf(expected, sizeof expected, "%s (%s)", row->expected, strerror_r(number, reason, sizeof reason));
     told.expected = expected;
     return setting_refuse(&told, text, error);
 }

@@ -206,6 +206,11 @@ class PoolTest(mirror.MirrorTest):
         self.assertEqual(sink.text().count('SIGHUP'), 1)
         usual = max(self.longest_gap(queue) for queue in queues)
         self.assertEqual({queue: self.process(sink, queue) for queue in queues}, first)
+        path.unlink()
+        os.mkfifo(path)  # that nobody writes to
+        sink.signal(signal.SIGHUP)
+        sink.wait_line('a pipe without an end within 5 s')
+        self.assertEqual({queue: self.process(sink, queue) for queue in queues}, first)
         self.write_file(QUEEN_S3_MAX_WINDOW_MS='200', QUEEN_S3_WORKERS='2', QUEEN_S3_COMPRESSION='gzip')
         sink.signal(signal.SIGHUP)
         fewest, seen = 3, 0

@@ -177,6 +177,8 @@ START_TEST(refuses_a_file_without_a_secret)
                      "QUEEN_TOKEN_FILE=/nowhere/at/all: expected a readable file that holds the secret in one line "
                      "(No such file or directory)");
     ck_assert_ptr_nonnull(strstr(refuse_with("QUEEN_TOKEN_FILE", "/"), "(Is a directory)"));
+    ck_assert_ptr_nonnull(strstr(refuse_with("QUEEN_CA_FILE", "/"), "(Is a directory)"));
+    ck_assert_ptr_nonnull(strstr(refuse_with("QUEEN_S3_CA_FILE", "/nowhere"), "(No such file or directory)"));
 }
 END_TEST
 
