@@ -254,7 +254,7 @@ class LivesTest(mirror.MirrorTest):
         broker.control('hole', queue='clicks', partition='p-2', **{'from': 3, 'to': 6})
         broker.control('hole', queue='tail', partition='p-2', **{'from': 7, 'to': 9})
         sink = self.sink(broker, QUEEN_S3_QUEUES=','.join(queues))
-        sink.wait_line('tail: partition p-2 can\'t be read at offset 7')
+        sink.wait_line('tail: partition p-2: offset 7 can\'t be read')
         broker.control('unhole', queue='clicks', partition='p-2')
         self.wait_in_lake(sink, 70, 'clicks')
         self.assertLess(self.mirrored('orders'), 66)  # as far as the hole, at most
