@@ -305,8 +305,7 @@ int file_temporary_write(const struct file_bucket *bucket, const char *name, uin
     return code;
 }
 
-/* Spec 2.1 makes no such key; but a key is also what a command is given, and must not lead out of the bucket. */
-static int check_key(const char *key, struct error *error)
+int file_key_check(const char *key, struct error *error)
 {
     const char *part = key;
 
@@ -315,6 +314,11 @@ static int check_key(const char *key, struct error *error)
         if (size == 0 || (size == 1 && part[0] == '.') || (size == 2 && part[0] == '.' && part[1] == '.')) {
             return error_set(error, QS_ERROR_INPUT, "key %s: no part of a key in a directory may be empty, . or ..",
                              key);
+        }
+        if (size > NAME_MAX) {
+            return error_set(error, QS_ERROR_INPUT,
+                             "key %.80s...: no part of a key in a directory may be longer than %d bytes", key,
+                             NAME_MAX);
         }
         if (part[size] == '\0') {
             break;
@@ -331,7 +335,7 @@ static int check_key(const char *key, struct error *error)
 /* NULL and *error where the key can't be a file. */
 static char *object_path(const struct file_bucket *bucket, const char *key, struct error *error)
 {
-    return check_key(key, error) == 0 ? file_join(bucket->folder, key) : NULL;
+    return file_key_check(key, error) == 0 ? file_join(bucket->folder, key) : NULL;
 }
 
 static int sync_temporary(const struct file_bucket *bucket, const char *name, uint64_t size, struct error *error)

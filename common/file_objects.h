@@ -23,6 +23,10 @@ struct file_bucket {
     char *temporaries; /* <root>/<bucket>/.tmp */
 };
 
+/* QS_ERROR_INPUT for a key that can't be a file. Spec 2.1 makes none; but a key is also what a command is given, and what
+ * a topic's name makes of it: it must not lead out of the bucket. */
+int file_key_check(const char *key, struct error *error);
+
 /* The two paths; nothing is touched. */
 void file_bucket_open(struct file_bucket *bucket, const char *root, const char *name);
 void file_bucket_free(struct file_bucket *bucket);

@@ -371,6 +371,16 @@ class Output(Case):
         self.assertEqual(self.host.close(1), 0)
         self.assertTrue((pathlib.Path(folder) / name('b/p3/{unknown}', 5, 6, partition=3)).exists())
 
+    def test_what_no_file_can_be_named_takes_nothing_in(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.open(endpoint=f'file://{folder}')
+        for topic in ('', '.', '..', '.tmp', 'x' * 256):
+            self.assertEqual(self.host.consume(1, topic, records(0, 0)), 1, topic)
+            self.assertIn('directory', self.host.messages(ERROR)[-1])
+        self.assertEqual(self.host.consume(1, 'x' * 255, records(0, 0)), 0)
+        self.assertEqual(self.host.close(1), 0)
+        self.assertEqual([path.parent.name for path in folder.rglob('*.*') if path.is_file()], ['x' * 255])
+
     def test_what_a_crash_left_unpublished_in_a_directory_goes(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         given = {'bucket': 'b', 'endpoint': f'file://{folder}'}

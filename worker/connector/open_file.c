@@ -5,22 +5,28 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/file_objects.h"
 #include "worker/compress.h"
 
 #define SEPARATOR_SIZE 1 /* `[` or `,` before a record, a line feed behind it */
 #define CLOSING_SIZE   1 /* `]` */
 
-int sink_place_render(const struct sink_place *place, uint64_t timestamp_ms, char out[SINK_KEY_MAX + 1],
-                      struct error *error)
+int sink_place_render(const struct sink_place *place, uint64_t timestamp_ms, const struct sink_shape *shape,
+                      char out[SINK_KEY_MAX + 1], struct error *error)
 {
+    char key[SINK_KEY_MAX + 1];
     int size =
         place->prefix != NULL && place->prefix[0] != '\0' ? snprintf(out, SINK_KEY_MAX + 1, "%s/", place->prefix) : 0;
 
     if (size < 0 || size >= SINK_KEY_MAX) {
         return error_set(error, QS_ERROR_INPUT, "prefix is longer than an object key may be (%d bytes)", SINK_KEY_MAX);
     }
-    return path_template_render(place->path_template, place->topic, place->partition, timestamp_ms, out + size,
-                                (size_t)(SINK_KEY_MAX + 1 - size), error);
+    int code = path_template_render(place->path_template, place->topic, place->partition, timestamp_ms, out + size,
+                                    (size_t)(SINK_KEY_MAX + 1 - size), error);
+    if (code == 0) {
+        code = open_file_key(out, place->partition, 0, 0, shape, key, error);
+    }
+    return code == 0 && place->is_folder ? file_key_check(key, error) : code;
 }
 
 bool open_file_is_behind(const struct open_file *file, uint64_t offset)
@@ -32,12 +38,8 @@ bool open_file_is_behind(const struct open_file *file, uint64_t offset)
 static int begin(struct open_file *file, const struct sink_place *place, const struct sink_formatter *formatter,
                  const struct sink_record *record, struct error *error)
 {
-    char longest[SINK_KEY_MAX + 1];
-    int code = sink_place_render(place, record->timestamp_ms, file->directory, error);
+    int code = sink_place_render(place, record->timestamp_ms, &formatter->shape, file->directory, error);
 
-    if (code == 0) {
-        code = open_file_key(file->directory, place->partition, 0, 0, &formatter->shape, longest, error);
-    }
     if (code == 0) {
         file->first_offset = record->offset;
         file->own_bytes = 0;

@@ -38,6 +38,7 @@ struct sink_place {
     const char *path_template; /* checked */
     struct sink_slice topic;
     int32_t partition;
+    bool is_folder; /* the bucket is a directory (spec 3.9), which not every key can be a file of */
 };
 
 /* Zero it before its first use. */
@@ -54,10 +55,10 @@ struct open_file {
     struct mono_ms opened; /* the caller's to set and to read */
 };
 
-/* `<prefix>/<rendered path_template>` into out; QS_ERROR_INPUT as path_template_render(). To be asked of every topic
- * before its records are taken in. */
-int sink_place_render(const struct sink_place *place, uint64_t timestamp_ms, char out[SINK_KEY_MAX + 1],
-                      struct error *error);
+/* `<prefix>/<rendered path_template>` into out; QS_ERROR_INPUT as path_template_render(), and where no object can have
+ * a key under it. To be asked of every topic before its records are taken in. */
+int sink_place_render(const struct sink_place *place, uint64_t timestamp_ms, const struct sink_shape *shape,
+                      char out[SINK_KEY_MAX + 1], struct error *error);
 
 /* Whether a record may only go into another file: its offset doesn't come after the last (a topic created again). */
 bool open_file_is_behind(const struct open_file *file, uint64_t offset);

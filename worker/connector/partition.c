@@ -58,7 +58,8 @@ static struct sink_place place_of(const struct partition *partition)
     return (struct sink_place){.prefix = options_of(partition)->store.prefix,
                                .path_template = options_of(partition)->path_template,
                                .topic = {partition->topic, strlen(partition->topic)},
-                               .partition = partition->number};
+                               .partition = partition->number,
+                               .is_folder = options_of(partition)->store.file_root != NULL};
 }
 
 static bool begin_formatting(struct partition *partition)

@@ -264,7 +264,6 @@ static int check(const struct taking *taking, struct error *error)
     struct postcard cursor = taking->cursor;
     struct sink_record record;
     char directory[SINK_KEY_MAX + 1];
-    char key[SINK_KEY_MAX + 1];
 
     for (uint64_t i = 0; i < taking->count && postcard_message(&cursor, &record); i++) {
         if (taking->sink->needs_date && record.timestamp_ms > SINK_TIMESTAMP_MAX) {
@@ -272,9 +271,8 @@ static int check(const struct taking *taking, struct error *error)
                              "the record at offset %" PRIu64 " has a time of %" PRIu64 " ms, after year 9999",
                              record.offset, record.timestamp_ms);
         }
-        if (i == 0 &&
-            (sink_place_render(&taking->place, record.timestamp_ms, directory, error) != 0 ||
-             open_file_key(directory, taking->place.partition, 0, 0, &taking->sink->options.shape, key, error) != 0)) {
+        if (i == 0 && sink_place_render(&taking->place, record.timestamp_ms, &taking->sink->options.shape, directory,
+                                        error) != 0) {
             return error->code;
         }
     }
@@ -321,6 +319,7 @@ int32_t sink_consume(struct sink *sink, const struct sink_batch *batch)
     taking.place.prefix = sink->options.store.prefix;
     taking.place.path_template = sink->options.path_template;
     taking.place.partition = head.partition;
+    taking.place.is_folder = sink->options.store.file_root != NULL;
     int32_t answer = take_batch(&taking, head.schema, &error);
     if (answer != ANSWER_GOOD) {
         log_line(LOG_ERROR, NULL, "topic %.*s, partition %" PRId32 ": a batch of %" PRIu64 " records was not taken: %s",
