@@ -96,7 +96,7 @@ class StatusTest(mirror.MirrorTest):
 
     def test_a_late_queue_a_worker_that_dies_and_one_that_hangs(self):
         """In one test because a queue is late after 30 s at the least."""
-        broker = self.broker()
+        broker = self.broker(queues=('orders', 'other'))
         for queue in ('a-well', 'late'):
             broker.push(mirror.records(20, queue=queue))
         broker.fault(route='fetch', kind='entry-error', queue='late', count=-1)
@@ -251,7 +251,8 @@ class StatusTest(mirror.MirrorTest):
         wrong = {**environment, 'QUEEN_S3_TARGET_MB': 'wrong', 'QUEEN_S3_SINK': None}
         file = self.folder / 'settings'
         file.write_text(f'QUEEN_S3_SINK={environment["QUEEN_S3_SINK"]}\n')
-        self.assertEqual(command(wrong, 'status', '-f', file).returncode, 0)
+        found = command(wrong, 'status', '-f', file)
+        self.assertEqual(found.returncode, 0, found.stderr.decode() + sink.text())
         self.assertEqual(sink.terminate(), 0)
         self.assertFalse((folder / name).exists())
         gone = command(environment, 'status')
