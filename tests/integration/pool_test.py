@@ -71,8 +71,8 @@ class Scraper(threading.Thread):
             before = now
             self.scrapes += 1
 
-    def finish(self, test: unittest.TestCase) -> None:
-        until(lambda: self.fault or self.scrapes >= SCRAPES, f'{SCRAPES} scrapes', 180)
+    def finish(self, test: unittest.TestCase, least: int = SCRAPES) -> None:
+        until(lambda: self.fault or self.scrapes >= least, f'{least} scrapes', 180)
         self.ended.set()
         self.join(20)
         test.assertEqual(self.fault, '')
@@ -141,6 +141,7 @@ class PoolTest(mirror.MirrorTest):
         scraper.start()
         owners.start()
         usual = self.longest_gap('b')
+        self.assertEqual(title(sink.pid), 'queen-s3: supervisor')
         hung = self.process(sink, 'hung')
         os.kill(hung, signal.SIGSTOP)
         worker = re.search(r'worker (\d+)', title(self.process(sink, 'a')))[1]
@@ -196,6 +197,8 @@ class PoolTest(mirror.MirrorTest):
         ended = self.load(broker, *queues)
         for queue in queues:
             sink.wait_metric(COMMITTED, 1, queue=queue)
+        scraper = Scraper(sink)
+        scraper.start()
         first = {queue: self.process(sink, queue) for queue in queues}
         self.write_file(QUEEN_S3_MAX_WINDOW_MS='never', QUEEN_S3_WORKERS='3')
         sink.signal(signal.SIGHUP)
@@ -227,6 +230,7 @@ class PoolTest(mirror.MirrorTest):
         second = {queue: self.process(sink, queue) for queue in queues}
         self.assertFalse(set(first.values()) & set(second.values()), 'a worker that was not started again')
         self.assertEqual(sink.metric(RESTARTS), 0)
+        scraper.finish(self, 100)
         for queue in queues:
             committed = sink.metric(COMMITTED, queue=queue)
             sink.wait_metric(COMMITTED, committed + 2, queue=queue)

@@ -258,6 +258,17 @@ START_TEST(a_restart_after_a_death_that_is_brought_forward_counts)
 }
 END_TEST
 
+START_TEST(what_status_calls_it)
+{
+    static const char *const names[POOL_STATE_COUNT] = {"starting", "running",  "silent", "backoff",
+                                                        "stopping", "stopping", "down"};
+
+    for (int state = 0; state < POOL_STATE_COUNT; state++) {
+        ck_assert_str_eq(pool_state_name((enum pool_state)state), names[state]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("pool");
@@ -278,6 +289,7 @@ int main(void)
     tcase_add_test(tests, a_drain_that_outlasts_the_grace_is_killed);
     tcase_add_test(tests, a_restart_after_a_death_that_is_brought_forward_counts);
     tcase_add_test(tests, what_stops_or_is_down_has_no_deadline);
+    tcase_add_test(tests, what_status_calls_it);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

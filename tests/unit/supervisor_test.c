@@ -699,6 +699,29 @@ START_TEST(with_a_star_new_queues_are_shared_out_from_their_log_start)
 }
 END_TEST
 
+START_TEST(a_new_queue_gives_every_worker_a_new_share)
+{
+    unsigned long long third = ((1024ULL - 8 - 2 * 16) << 20) / 3;
+    unsigned long long shares[2];
+
+    settings.all_queues = true;
+    settings.queues = NULL;
+    settings.queue_count = 0;
+    list_queues("a\nb\n");
+    start_supervisor();
+    for (int i = 0; i < 2; i++) {
+        ck_assert_uint_eq(wait_for_worker().budget, ((1024ULL - 8 - 2 * 16) << 20) / 2);
+    }
+    list_queues("a\nb\nc\n");
+    for (int i = 0; i < 2; i++) { /* who of the two speaks first is open */
+        shares[i] = strtoull(wait_for("share ") + strlen("share "), NULL, 10);
+    }
+    ck_assert_uint_eq(shares[0] < shares[1] ? shares[0] : shares[1], third);
+    ck_assert_uint_eq(shares[0] < shares[1] ? shares[1] : shares[0], 2 * third);
+    ck_assert_int_eq(stop(), 0);
+}
+END_TEST
+
 START_TEST(with_a_star_the_first_listing_follows_start)
 {
     settings.all_queues = true;
@@ -1015,6 +1038,7 @@ int main(void)
     tcase_add_test(tests, a_signal_before_the_first_claim_is_exit_0_and_health_answers_meanwhile);
     tcase_add_test(tests, a_port_that_is_taken_is_exit_1);
     tcase_add_test(tests, with_a_star_new_queues_are_shared_out_from_their_log_start);
+    tcase_add_test(tests, a_new_queue_gives_every_worker_a_new_share);
     tcase_add_test(tests, with_a_star_the_first_listing_follows_start);
     tcase_add_loop_test(tests, a_flood_of_output_is_cut_down_and_holds_nobody_up, 0, 2);
     tcase_add_test(tests, the_last_words_of_a_worker_are_heard);
