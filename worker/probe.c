@@ -261,6 +261,8 @@ static int ask_for_all(struct probe *probe, struct error *error)
 }
 
 typedef int probe_side(struct probe *probe, struct error *error);
+typedef int probe_open(struct services *services, struct reactor *reactor, const struct settings *settings,
+                       struct error *error);
 
 static int check_queen(struct probe *probe, struct error *error)
 {
@@ -280,14 +282,15 @@ static int check_place(struct probe *probe, struct error *error)
     return code;
 }
 
-/* A loop and clients of its own each: an answer of the one that comes too late is not taken for one of the other. */
-static void check_side(struct probe *probe, probe_side *ask, struct error *error)
+/* A loop and a client of its own each: an answer of the one that comes too late is not taken for one of the other, and
+ * the one is asked too where the other's client can't be had. */
+static void check_side(struct probe *probe, probe_open *open, probe_side *ask, struct error *error)
 {
     error_clear(error);
     probe->reactor = reactor_create(error);
     if (probe->reactor == NULL)
         return;
-    if (services_open(&probe->services, probe->reactor, probe->settings, error) == 0) {
+    if (open(&probe->services, probe->reactor, probe->settings, error) == 0) {
         if (ask(probe, error) == 0)
             error_clear(error);
         services_close(&probe->services);
@@ -299,8 +302,8 @@ void worker_check(const struct settings *settings, struct worker_findings *findi
 {
     struct probe probe = {.settings = settings, .thorough = true, .findings = findings};
     *findings = (struct worker_findings){0};
-    check_side(&probe, check_queen, &findings->queen);
-    check_side(&probe, check_place, &findings->bucket);
+    check_side(&probe, services_open_queen, check_queen, &findings->queen);
+    check_side(&probe, services_open_store, check_place, &findings->bucket);
     findings->queues = probe.names;
     findings->queue_count = probe.count;
 }

@@ -24,25 +24,51 @@ static void observe(void *argument, enum store_operation operation, int code)
     services->counts[services->count++] = (struct report_request_count){(int32_t)operation, code, 1};
 }
 
-int services_open(struct services *services, struct reactor *reactor, const struct settings *settings,
-                  struct error *error)
+static int add_queen(struct services *services, struct reactor *reactor, const struct settings *settings,
+                     struct error *error)
 {
     struct queen_client_options queen = {.url = settings->queen_url,
                                          .token = settings->queen_token,
                                          .ca_file = settings->queen_ca_file,
                                          .connections_max = BROKER_CONNECTIONS};
-    memset(services, 0, sizeof *services);
     services->queen = queen_client_create(reactor, &queen, error);
-    if (services->queen == NULL)
-        return error->code;
+    return services->queen != NULL ? 0 : error->code;
+}
+
+static int add_store(struct services *services, struct reactor *reactor, const struct settings *settings,
+                     struct error *error)
+{
     if (settings->file_root != NULL)
         services->store = file_store_create(reactor, settings->file_root, settings->bucket, observe, services, error);
     else
         services->store = s3_store_create(reactor, settings, observe, services, error);
-    if (services->store != NULL)
-        return 0;
-    services_close(services);
-    return error->code;
+    return services->store != NULL ? 0 : error->code;
+}
+
+int services_open_queen(struct services *services, struct reactor *reactor, const struct settings *settings,
+                        struct error *error)
+{
+    *services = (struct services){0};
+    return add_queen(services, reactor, settings, error);
+}
+
+int services_open_store(struct services *services, struct reactor *reactor, const struct settings *settings,
+                        struct error *error)
+{
+    *services = (struct services){0};
+    return add_store(services, reactor, settings, error);
+}
+
+int services_open(struct services *services, struct reactor *reactor, const struct settings *settings,
+                  struct error *error)
+{
+    int code = services_open_queen(services, reactor, settings, error);
+
+    if (code == 0)
+        code = add_store(services, reactor, settings, error);
+    if (code != 0)
+        services_close(services);
+    return code;
 }
 
 void services_close(struct services *services)

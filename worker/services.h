@@ -21,6 +21,11 @@ struct services {
 /* settings must outlive them. On failure nothing is left open. */
 int services_open(struct services *services, struct reactor *reactor, const struct settings *settings,
                   struct error *error);
+/* One of the two alone: the other is NULL. */
+int services_open_queen(struct services *services, struct reactor *reactor, const struct settings *settings,
+                        struct error *error);
+int services_open_store(struct services *services, struct reactor *reactor, const struct settings *settings,
+                        struct error *error);
 void services_close(struct services *services);
 void services_request_counts(const struct services *services, struct report_worker *report);
 

@@ -163,6 +163,9 @@ class SettingsTest(mirror.MirrorTest):
         out, err = self.check(3)
         self.assertIn('bucket: answers in ', out)
         self.assertIn('QUEEN_URL', err)
+        out, err = self.check(3, self.broker(), QUEEN_S3_ENDPOINT='file:///proc/no/such')
+        self.assertIn('broker: answers in ', out)
+        self.assertEqual(err, "queen-s3: can't make the folder /proc/no: No such file or directory\n")
 
     def test_check_of_settings_that_no_pool_can_have(self):
         out, err = self.check(2, QUEEN_S3_MEMORY_MB='47')
