@@ -146,7 +146,7 @@ const struct command command_status = {
     .help = "Asks the pool over its control socket, and prints a table of its workers and one of its queues, late ones "
             "first and marked with a !: state, owner (the worker, or the instance that has the queue instead), the "
             "last committed window and the time that it ends, how far the lake is behind the broker, and what is "
-            "buffered. Below a queue that can't go on stands why, and since when.\n"
+            "buffered. Below a queue that can't go on stands why, and how long ago that was last tried.\n"
             "Needs QUEEN_S3_SINK and QUEEN_S3_CONTROL as the pool has them, and nothing else. Without "
             "QUEEN_S3_CONTROL the socket is looked for in `/run/queen-s3` and in `$XDG_RUNTIME_DIR`. Only the user "
             "that runs the pool, and root, may ask.",
