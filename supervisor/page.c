@@ -50,6 +50,11 @@ static void add_number_cell(struct byte_buffer *page, const char *label, int64_t
     add_cell(page, "n", label, number >= 0 ? digits : NULL);
 }
 
+static void add_count_cell(struct byte_buffer *page, const char *label, uint64_t count)
+{
+    add_number_cell(page, label, count < INT64_MAX ? (int64_t)count : INT64_MAX);
+}
+
 static void add_state(struct byte_buffer *page, const char *label, const char *colour, const char *state)
 {
     byte_buffer_add_format(page, "<td data-l=\"%s\"><span class=\"state %s\">", label, colour);
@@ -71,6 +76,16 @@ static bool is(const char *text, const char *other)
 
 /* ---- the head ---- */
 
+static size_t connectors_down(const struct snapshot *snapshot)
+{
+    size_t down = 0;
+
+    for (size_t i = 0; i < snapshot->connector_count; i++) {
+        down += !snapshot->connectors[i].running;
+    }
+    return down;
+}
+
 static void add_verdict(struct byte_buffer *page, const struct snapshot *snapshot)
 {
     const char *plural = snapshot->queue_count == 1 ? "" : "s";
@@ -82,8 +97,13 @@ static void add_verdict(struct byte_buffer *page, const struct snapshot *snapsho
         byte_buffer_add_text(page, "<p class=\"verdict warn\">");
         add_text(page, snapshot->phase);
         byte_buffer_add_text(page, "</p>");
+    } else if (connectors_down(snapshot) > 0) {
+        byte_buffer_add_format(page, "<p class=\"verdict bad\">%zu of %zu connector%s down</p>",
+                               connectors_down(snapshot), snapshot->connector_count,
+                               snapshot->connector_count == 1 ? "" : "s");
     } else if (snapshot->queue_count == 0) {
-        byte_buffer_add_text(page, "<p class=\"verdict good\">no queue yet</p>");
+        byte_buffer_add_format(page, "<p class=\"verdict good\">%s</p>",
+                               snapshot->connector_count > 0 ? "connectors alone" : "no queue yet");
     } else {
         byte_buffer_add_format(page, "<p class=\"verdict good\">%zu queue%s on time</p>", snapshot->queue_count,
                                plural);
@@ -103,6 +123,9 @@ static void add_facts(struct byte_buffer *page, const struct snapshot *snapshot)
     }
     for (size_t i = 0; i < snapshot->queue_count; i++) {
         buffered += snapshot->queues[i].buffered_bytes;
+    }
+    for (size_t i = 0; i < snapshot->connector_count; i++) {
+        buffered += snapshot->connectors[i].buffered_bytes;
     }
     byte_buffer_add_text(page, "<dl>");
     add_fact(page, "Instance", snapshot->instance);
@@ -202,6 +225,9 @@ static void add_queues(struct byte_buffer *page, const struct snapshot *snapshot
 {
     size_t shown = 0;
 
+    if (snapshot->queue_count == 0 && snapshot->connector_count > 0) {
+        return;
+    }
     byte_buffer_add_format(page, "<h2>Queues <span>%zu</span></h2>\n", snapshot->queue_count);
     if (snapshot->queue_count == 0) {
         return;
@@ -295,6 +321,62 @@ static void add_workers(struct byte_buffer *page, const struct snapshot *snapsho
     }
 }
 
+/* ---- connectors ---- */
+
+static void add_connector(struct byte_buffer *page, const struct snapshot_connector *connector)
+{
+    char text[SHOW_SIZE];
+
+    byte_buffer_add_text(page, connector->running ? "<tbody><tr><td class=\"name\">"
+                                                  : "<tbody class=\"late\"><tr><td class=\"name\">");
+    add_text(page, connector->key != NULL ? connector->key : "–");
+    byte_buffer_add_text(page, "</td>");
+    add_state(page, "State", connector->running ? "good" : "bad", connector->running ? "running" : "down");
+    (void)snprintf(text, sizeof text, "worker %" PRId64, connector->worker);
+    add_cell(page, "owner", "Owner", connector->worker >= 0 ? text : NULL);
+    add_count_cell(page, "Partitions", connector->partitions);
+    add_count_cell(page, "Consumed", connector->consumed);
+    add_count_cell(page, "Processed", connector->processed);
+    show_bytes(connector->buffered_bytes, text);
+    add_cell(page, "n", "Buffered", text);
+    byte_buffer_add_text(page, "</tr>");
+    if (connector->reason != NULL) {
+        byte_buffer_add_text(page, "<tr class=\"why\"><td colspan=\"7\">");
+        add_text(page, connector->reason);
+        byte_buffer_add_text(page, "</td></tr>");
+    }
+    byte_buffer_add_text(page, "</tbody>\n");
+}
+
+/* A pool without any says nothing of them. Those that are down come first. */
+static void add_connectors(struct byte_buffer *page, const struct snapshot *snapshot)
+{
+    size_t shown = 0;
+
+    if (snapshot->connector_count == 0) {
+        return;
+    }
+    byte_buffer_add_format(page,
+                           "<h2>Connectors <span>%zu</span></h2>\n<table class=\"connectors\"><thead><tr>"
+                           "<th>Connector</th><th>State</th><th>Owner</th><th class=\"n\">Partitions</th>"
+                           "<th class=\"n\">Consumed</th><th class=\"n\">Processed</th><th class=\"n\">Buffered</th>"
+                           "</tr></thead>\n",
+                           snapshot->connector_count);
+    for (int running = 0; running < 2; running++) {
+        for (size_t i = 0; i < snapshot->connector_count && shown < PAGE_CONNECTORS_MAX; i++) {
+            if (snapshot->connectors[i].running == (running == 1)) {
+                add_connector(page, &snapshot->connectors[i]);
+                shown++;
+            }
+        }
+    }
+    byte_buffer_add_text(page, "</table>\n");
+    if (shown < snapshot->connector_count) {
+        byte_buffer_add_format(page, "<p>and %zu more; <code>queen-s3 status</code> shows all of them</p>\n",
+                               snapshot->connector_count - shown);
+    }
+}
+
 char *page_write(const struct snapshot *snapshot)
 {
     struct byte_buffer page = {0};
@@ -303,6 +385,7 @@ char *page_write(const struct snapshot *snapshot)
     add_head(&page, snapshot);
     byte_buffer_add_text(&page, "<main>\n");
     add_queues(&page, snapshot);
+    add_connectors(&page, snapshot);
     add_workers(&page, snapshot);
     show_time(snapshot->at, time);
     byte_buffer_add_text(&page, "</main><footer><p>As of ");

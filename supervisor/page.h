@@ -7,10 +7,11 @@
 
 #include "supervisor/snapshot.h"
 
-#define PAGE_CONTENT_TYPE "text/html; charset=utf-8"
-#define PAGE_QUEUES_MAX   200 /* rows; what is above is told as a number: the late ones come first */
-#define PAGE_WORKERS_MAX  64  /* likewise: those that aren't running come first */
-#define PAGE_REFRESH_S    5
+#define PAGE_CONTENT_TYPE   "text/html; charset=utf-8"
+#define PAGE_QUEUES_MAX     200 /* rows; what is above is told as a number: the late ones come first */
+#define PAGE_WORKERS_MAX    64  /* likewise: those that aren't running come first */
+#define PAGE_CONNECTORS_MAX 64  /* likewise: those that are down come first */
+#define PAGE_REFRESH_S      5
 
 /* The snapshot is to be sorted. The whole page, malloc. */
 char *page_write(const struct snapshot *snapshot);

@@ -1,10 +1,12 @@
 """The status page in a real browser: what it shows, at the width of a desk and of a hand, by day and by night, and that
 names of strangers stay names."""
 import os
+import pathlib
 import signal
 import unittest
 
 import browser
+import kafka
 import mirror
 from http_client import request
 
@@ -53,14 +55,32 @@ def contrast(one: str, other: str) -> float:
 
 
 class PageTest(mirror.MirrorTest):
+    def connectors(self) -> pathlib.Path:
+        """One that runs, and two that are down: one names itself oddly, one not at all."""
+        self.kafka = kafka.Mock()
+        self.addCleanup(self.kafka.stop)
+        self.kafka.create('clicks', 2)
+        folder = self.folder / 'connectors'
+        folder.mkdir()
+        (folder / 'clicks.toml').write_text('\n'.join([
+            'type = "sink"', 'key = "clicks"', 'enabled = true', 'version = 0', 'name = "clicks"', 'path = "x"',
+            '[[topics]]', 'topics = ["clicks"]', 'schema = "json"', '[plugin_config]',
+            f'endpoint = "file://{self.folder}"', 'bucket = "kafka"', 'region = "r"', 'path_template = "{topic}"', '']))
+        text = (folder / 'clicks.toml').read_text()
+        (folder / 'odd.toml').write_text(text.replace('key = "clicks"', 'key = "<b>odd</b>"'))
+        (folder / 'nameless.toml').write_text('no toml')
+        return folder
+
     def pool(self):
         broker = self.broker()
         for queue in ('orders', 'waits', *ODD):
             broker.push(mirror.records(20, queue=queue))
         broker.fault(route='fetch', kind='entry-error', queue='waits', count=-1)
         sink = self.sink(broker, QUEEN_S3_QUEUES=','.join(['orders', 'waits', *ODD]), QUEEN_S3_WORKERS='2',
-                         QUEEN_S3_INSTANCE='<i>here</i>')
+                         QUEEN_S3_INSTANCE='<i>here</i>', QUEEN_S3_CONNECTORS=str(self.connectors()),
+                         PICOMQ_CONNECTORS_KAFKA__BOOTSTRAP_SERVERS=self.kafka.servers)
         sink.wait_records(20 * (1 + len(ODD)))
+        sink.wait_metric('picomq_connectors_sinks_running', 1)
         return sink
 
     def test_over_http(self):
@@ -85,7 +105,8 @@ class PageTest(mirror.MirrorTest):
         text = chromium.run('return document.body.innerText')
         for queue in ('orders', 'waits', *ODD, '<i>here</i>'):
             self.assertIn(queue, text)
-        self.assertIn('5 queues on time', text)
+        self.assertIn('2 of 3 connectors down', text)
+        self.assertIn('<b>odd</b>', text)
         self.assertRegex(text, r'partition p-\d: offset 0 ')
         self.assertEqual(chromium.run('return document.title'), 'default · queen-s3')
         self.assertEqual(chromium.run('return document.scripts.length + document.images.length'), 0)

@@ -348,6 +348,58 @@ START_TEST(a_page_of_a_large_pool_has_an_end_and_shows_what_is_late)
 }
 END_TEST
 
+static char *page_of_connectors(struct snapshot_connector *connectors, size_t count)
+{
+    take();
+    struct snapshot shown = snapshot;
+    shown.connectors = connectors;
+    shown.connector_count = count;
+    return page_write(&shown);
+}
+
+START_TEST(a_page_shows_connectors_and_why_they_are_down)
+{
+    char key[] = "a<b>";
+    char reason[] = "topic \"x\": <no> & never\n";
+    struct snapshot_connector connectors[] = {
+        {.key = key, .worker = 3, .running = true, .partitions = 8, .consumed = UINT64_MAX, .buffered_bytes = 2048},
+        {.worker = -1, .reason = reason}};
+    char *page = page_of_connectors(connectors, 2);
+
+    ck_assert_ptr_nonnull(strstr(page, "<p class=\"verdict bad\">1 of 2 connectors down</p>"));
+    ck_assert_ptr_nonnull(strstr(page, "<h2>Connectors <span>2</span></h2>"));
+    ck_assert_ptr_nonnull(strstr(page, "topic &quot;x&quot;: &lt;no&gt; &amp; never\\x0a"));
+    ck_assert_ptr_nonnull(strstr(page, "data-l=\"Owner\">worker 3</td><td class=\"n\" data-l=\"Partitions\">8</td>"));
+    ck_assert_ptr_nonnull(strstr(page, "data-l=\"Consumed\">9223372036854775807</td>"));
+    ck_assert(strstr(page, ">down</span>") < strstr(page, "a&lt;b&gt;"));
+    free(page);
+    page = page_of_connectors(connectors, 1);
+    ck_assert_ptr_nonnull(strstr(page, "<p class=\"verdict good\">connectors alone</p>"));
+    free(page);
+    page = page_of_connectors(NULL, 0);
+    ck_assert_ptr_null(strstr(page, "Connectors"));
+    free(page);
+}
+END_TEST
+
+START_TEST(a_page_of_many_connectors_has_an_end)
+{
+    static struct snapshot_connector connectors[1000];
+    char key[] = "key";
+    char broken[] = "broken";
+    char *page;
+
+    for (size_t i = 0; i < 1000; i++) {
+        connectors[i] = (struct snapshot_connector){.key = i == 999 ? broken : key, .running = i != 999};
+    }
+    page = page_of_connectors(connectors, 1000);
+    ck_assert_uint_eq(count_of(page, "<tbody"), PAGE_CONNECTORS_MAX);
+    ck_assert_ptr_nonnull(strstr(page, "<tbody class=\"late\"><tr><td class=\"name\">broken"));
+    ck_assert_ptr_nonnull(strstr(page, "and 936 more"));
+    free(page);
+}
+END_TEST
+
 START_TEST(a_browser_may_only_use_the_pages_own_style)
 {
     const char *policy = page_security_policy();
@@ -377,6 +429,8 @@ int main(void)
     tcase_add_test(tests, why_a_queue_is_as_it_is);
     tcase_add_test(tests, a_page_escapes_what_strangers_wrote);
     tcase_add_test(tests, a_page_of_a_large_pool_has_an_end_and_shows_what_is_late);
+    tcase_add_test(tests, a_page_shows_connectors_and_why_they_are_down);
+    tcase_add_test(tests, a_page_of_many_connectors_has_an_end);
     tcase_add_test(tests, a_browser_may_only_use_the_pages_own_style);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
