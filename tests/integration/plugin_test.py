@@ -652,6 +652,23 @@ class Side(Case):
         self.assertEqual(self.host.close(1), 0)
         self.assertEqual(self.s3.keys(), [name('t', 0, 2) + '.lost', name('u', 0, 2)])
 
+    def test_nothing_is_logged_once_close_has_returned(self):
+        """What is logged later stands behind the answer, for the host writes both into one stream."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.s3.answer = lambda request: None if 'probe' in request.key else 503
+            for number, more in enumerate(({}, {'durability': 'uploaded'},
+                                           {'durability': 'spooled', 'spool_dir': f'{folder}/spool'},
+                                           {'max_file_age': '5ms'}), 1):
+                self.open(number, file_rotation='messages', max_messages_per_file=3, max_attempts=5, **more)
+                calls = [self.host.start_consume(number, f't{i}', records(0, 4)) for i in range(4)]
+                self.host.wait_for_log('attempt 2')
+                self.assertEqual(self.host.close(number), 0)
+                told = len(self.host.logs)
+                self.assertLessEqual({call.result() for call in calls}, {0, 1})
+                self.host.call('version')
+                self.assertEqual(self.host.logs[told:], [], more)
+                self.host.logs.clear()
+
     def test_close_of_one_leaves_the_others_alone(self):
         self.open(1)
         self.open(2)

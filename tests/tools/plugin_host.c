@@ -251,5 +251,6 @@ int main(int argc, char **argv)
         }
     }
     free(line);
+    pthread_mutex_lock(&output); /* for good: exit flushes, without asking who is in the middle of it */
     return 0;
 }

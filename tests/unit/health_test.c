@@ -103,6 +103,30 @@ START_TEST(a_queue_lost_to_another_goes_red_even_after_a_restart)
 }
 END_TEST
 
+START_TEST(a_connector_is_late_by_the_file_that_a_partition_owes)
+{
+    struct collected_connector list[] = {{.key = "orders", .limit_ms = 30000}, {.key = "clicks", .limit_ms = 60000}};
+    struct report_connector owing = {.owed_mono_ms = 1000, .owed = "orders.eu/3"};
+    struct report_connector none = {.partitions = 4};
+
+    connectors = (struct connectors){.list = list, .count = 2, .worker_count = 2};
+    connectors_take(&connectors, 0, &owing);
+    connectors_take(&connectors, 1, &owing);
+    connectors_take(&connectors, 2, &owing); /* there is none */
+    expect(31000, 200, "{\"ok\":true,\"queues\":0,\"connectors\":2}");
+    expect(31001, 503,
+           "{\"ok\":false,\"connector\":\"orders\",\"partition\":\"orders.eu/3\",\"staleMs\":30001,\"limitMs\":30000}");
+    connectors_ended(&connectors, 0, false); /* its worker is down: who owes still does */
+    expect(31001, 503,
+           "{\"ok\":false,\"connector\":\"orders\",\"partition\":\"orders.eu/3\",\"staleMs\":30001,\"limitMs\":30000}");
+    connectors_take(&connectors, 0, &none);
+    expect(61000, 200, "{\"ok\":true,\"queues\":0,\"connectors\":2}");
+    expect(61001, 503,
+           "{\"ok\":false,\"connector\":\"clicks\",\"partition\":\"orders.eu/3\",\"staleMs\":60001,\"limitMs\":60000}");
+    connectors = (struct connectors){0};
+}
+END_TEST
+
 START_TEST(a_name_is_escaped)
 {
     (void)collect_add_queue(&collect, "say \"hi\"\\", 0, false, (struct mono_ms){0});
@@ -125,6 +149,7 @@ int main(void)
     tcase_add_test(tests, a_commit_or_an_idle_pass_makes_it_young_again_and_a_restart_makes_it_no_older);
     tcase_add_test(tests, a_standby_is_healthy_until_it_takes_over_and_then_has_its_time);
     tcase_add_test(tests, a_queue_lost_to_another_goes_red_even_after_a_restart);
+    tcase_add_test(tests, a_connector_is_late_by_the_file_that_a_partition_owes);
     tcase_add_test(tests, a_name_is_escaped);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
