@@ -132,21 +132,28 @@ def jars() -> pathlib.Path | str:
 
 
 class Broker(Client):
-    """Apache Kafka, one node. Ends with stop()."""
+    """Apache Kafka, one node. Ends with stop(). With a certificate and its key (PEM) it listens over TLS too, at
+    `secure_servers`, for that user (SASL PLAIN) alone."""
+    user, password = 'queen-s3', 'the "right" password'
 
-    def __init__(self, folder: pathlib.Path):
+    def __init__(self, folder: pathlib.Path, certificate: tuple[pathlib.Path, pathlib.Path] | None = None):
         self.folder = pathlib.Path(folder)
         self.jars = jars()
         assert isinstance(self.jars, pathlib.Path), self.jars
         port, controller = free_port(), free_port()
         self.port = port
         self.servers = f'127.0.0.1:{port}'
+        listeners, secure = [f'PLAINTEXT://{self.servers}'], []
+        if certificate:
+            self.secure_servers = f'127.0.0.1:{free_port()}'
+            listeners.append(f'SASL_SSL://{self.secure_servers}')
+            secure = self._secure(*certificate)
         self.settings = self.folder / 'server.properties'
         self.settings.write_text('\n'.join([
             'process.roles=broker,controller', 'node.id=1', f'controller.quorum.voters=1@127.0.0.1:{controller}',
-            f'listeners=PLAINTEXT://{self.servers},CONTROLLER://127.0.0.1:{controller}',
-            f'advertised.listeners=PLAINTEXT://{self.servers}', 'controller.listener.names=CONTROLLER',
-            'listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT',
+            f'listeners={",".join([*listeners, f"CONTROLLER://127.0.0.1:{controller}"])}',
+            f'advertised.listeners={",".join(listeners)}', 'controller.listener.names=CONTROLLER',
+            'listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL', *secure,
             f'log.dirs={self.folder}/kafka', 'offsets.topic.replication.factor=1', 'offsets.topic.num.partitions=1',
             'transaction.state.log.replication.factor=1',
             'transaction.state.log.min.isr=1', 'transaction.state.log.num.partitions=1',
@@ -155,6 +162,14 @@ class Broker(Client):
         subprocess.run([*self._java('kafka.tools.StorageTool'), 'format', '-t', 'AAAAAAAAAAAAAAAAAAAAAA', '-c',
                         self.settings], check=True, capture_output=True, timeout=DEADLINE)
         self.start()
+
+    def _secure(self, certificate: pathlib.Path, key: pathlib.Path) -> list[str]:
+        store = self.folder / 'store.pem'
+        store.write_text(key.read_text() + certificate.read_text())
+        password = self.password.replace('"', r'\\"')
+        return ['ssl.keystore.type=PEM', f'ssl.keystore.location={store}', 'sasl.enabled.mechanisms=PLAIN',
+                'listener.name.sasl_ssl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule '
+                f'required user_{self.user}="{password}";']
 
     def _java(self, name: str) -> list[str]:
         return ['java', '-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', f'{self.jars}/*', name]
