@@ -15,6 +15,7 @@ import unittest
 
 import kafka
 import mirror
+from bucket_server import BucketServer
 from gateway import Gateway
 from processes import BUILD, alive, free_port, tree, until
 from sink import Sink, command
@@ -491,6 +492,25 @@ class KafkaTest(ConnectTest):
                 self.assertEqual(lines, ['whole'])
             else:
                 self.assertEqual([json.loads(line)['offset'] for line in lines], [5, 6, 7, 8, 9])
+
+    def test_torn_and_untold(self):
+        """As above, where the bucket doesn't say whether it is up: nothing is put over what may be whole."""
+        self.broker.create(self.topic, 1)
+        self.send(self.broker, 20, 1)
+        self.broker.trim(self.topic, 0, 5)
+        self.broker.commit('untold', self.topic, 0, 0, json.dumps(
+            {'queen-s3': 1, 'next': 10, 'key': 'untold/file.jsonl', 'schema': 'json', 'on_undecodable': 'base64',
+             'output_format': 'json_lines', 'compression': 'none', 'include_metadata': True,
+             'include_headers': False}))
+        with BucketServer() as s3:
+            s3.answer = lambda request: 403 if request.method == 'HEAD' else None
+            sink = self.connect(self.broker, self.definition(
+                plain=False, topics=f'topics = ["{self.topic}"]\nconsumer_group = "untold"', endpoint=s3.endpoint,
+                access_key_id='AKIATEST', secret_access_key='secretsecret', max_messages_per_file=15))
+            s3.wait_for(s3.keys, 'file')
+            self.assertEqual(sink.program.terminate(), 0)
+            self.assertEqual(s3.keys(), [f'lake/{self.topic}/00000-{5:020}-{19:020}.jsonl'])
+        self.assertIn("doesn't tell whether it is there", sink.text())
 
     def test_bucket_away(self):
         """An upload is tried for ever, and the partition waits meanwhile; the cut is as it was begun with."""

@@ -137,15 +137,21 @@ START_TEST(a_torn_file_does_not_replace_a_whole_one)
     struct cut_found found = {.committed = 2, .has_note = true, .note_next = 7, .low = 4, .high = 9};
     struct cut cut = resolved(&found, CUT_FOUND_TORN_FILE, CUT_ASK_OBJECT);
     ck_assert_int_eq(cut_again(&cut), CUT_ASK_OBJECT);
-    ck_assert_int_eq(cut_object(&cut, true), CUT_COMMIT_POSITION);
+    ck_assert_int_eq(cut_object(&cut, CUT_OBJECT_UP), CUT_COMMIT_POSITION);
     ck_assert_int_eq(cut.start, 7);
     ck_assert(!cut.rebuilding);
 
     cut = resolved(&found, CUT_FOUND_TORN_FILE, CUT_ASK_OBJECT);
-    ck_assert_int_eq(cut_object(&cut, false), CUT_READ);
+    ck_assert_int_eq(cut_object(&cut, CUT_OBJECT_ABSENT), CUT_READ);
     ck_assert_int_eq(cut.next, 4);
     ck_assert_int_eq(cut.start, 2);
     ck_assert(cut.rebuilding);
+
+    cut = resolved(&found, CUT_FOUND_TORN_FILE, CUT_ASK_OBJECT);
+    ck_assert_int_eq(cut_object(&cut, CUT_OBJECT_UNKNOWN), CUT_COMMIT_POSITION);
+    ck_assert_int_eq(cut.start, 4);
+    ck_assert_int_eq(cut.next, 4);
+    ck_assert(!cut.rebuilding);
 
     found.low = 7;
     cut = resolved(&found, CUT_FOUND_GAP, CUT_COMMIT_POSITION);

@@ -70,10 +70,15 @@ enum cut_action cut_resolved(struct cut *cut, const struct cut_found *found, enu
     return read_on(cut);
 }
 
-enum cut_action cut_object(struct cut *cut, bool is_up)
+enum cut_action cut_object(struct cut *cut, enum cut_object object)
 {
     assert(cut->state == CUT_ASKING);
-    return is_up ? position_at(cut, cut->rebuild_next) : read_on(cut);
+    switch (object) {
+    case CUT_OBJECT_UP: return position_at(cut, cut->rebuild_next);
+    case CUT_OBJECT_UNKNOWN: return position_at(cut, cut->next);
+    case CUT_OBJECT_ABSENT: break;
+    }
+    return read_on(cut);
 }
 
 enum cut_action cut_again(const struct cut *cut)

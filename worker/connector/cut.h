@@ -86,8 +86,10 @@ void cut_begin(struct cut *cut, bool noted);
 
 enum cut_action cut_resolved(struct cut *cut, const struct cut_found *found, enum cut_finding *finding);
 
-/* The answer to CUT_ASK_OBJECT. Where it is up, it is done with. */
-enum cut_action cut_object(struct cut *cut, bool is_up);
+/* The answer to CUT_ASK_OBJECT. Where it is up, it is done with. Where nobody may tell, what the log still has of it goes
+ * up under a key of its own: records may then be in two objects, which is better than in none. */
+enum cut_object { CUT_OBJECT_UP, CUT_OBJECT_ABSENT, CUT_OBJECT_UNKNOWN };
+enum cut_action cut_object(struct cut *cut, enum cut_object object);
 
 /* A commit was acknowledged. */
 enum cut_action cut_committed(struct cut *cut);

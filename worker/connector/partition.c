@@ -196,16 +196,24 @@ static void asked(void *argument, const struct error *error, const struct head_a
 
     (void)answer;
     partition->asked = NULL;
-    /* A store that may not tell answers 403, for what is missing too. */
-    bool absent = error->code == QS_ERROR_NOT_FOUND || error->code == QS_ERROR_FORBIDDEN;
-    if (error->code != QS_OK && !absent) {
+    /* A store answers 403 for what is missing, where who asks may not list, and for all, where they may not read. */
+    enum cut_object object = error->code == QS_OK                ? CUT_OBJECT_UP
+                             : error->code == QS_ERROR_FORBIDDEN ? CUT_OBJECT_UNKNOWN
+                                                                 : CUT_OBJECT_ABSENT;
+    if (object == CUT_OBJECT_ABSENT && error->code != QS_ERROR_NOT_FOUND) {
         connector->totals.errors++;
         log_limited(&partition->trouble, now_of(partition), LOG_WARN, connector->definition->key,
                     "%s: whether it is there: %s", partition->rebuilt.key, error->message);
         set_timer(partition, &partition->retry, RETRY_MS, again);
         return;
     }
-    perform(partition, cut_object(&partition->cut, !absent));
+    if (object == CUT_OBJECT_UNKNOWN) {
+        log_line(LOG_WARN, connector->definition->key,
+                 "%s: the bucket doesn't tell whether it is there: what the log still has of it goes up under a key of "
+                 "its own (%s)",
+                 partition->rebuilt.key, error->message);
+    }
+    perform(partition, cut_object(&partition->cut, object));
     assignment_advance(partition->consumer);
 }
 
