@@ -9,7 +9,7 @@
 #include "common/settings_parse.h"
 
 #define MB ((int64_t)1048576)
-/* "At least 100" has no upper end; thirty years are one that no deadline overflows at. */
+/* Thirty years: the upper end that the specification leaves open, and that no deadline overflows at. */
 #define GRACE_MAX INT64_C(1000000000000)
 
 #define AT(field)       .offset = offsetof(struct settings, field)
@@ -303,7 +303,7 @@ const struct setting_row setting_rows[] = {
      .take = take_number,
      AT(shutdown_grace_ms),
      .fallback = "30000",
-     .expected = "a whole number, at least 100",
+     .expected = "a whole number from 100 to 1000000000000",
      .least = 100,
      .most = GRACE_MAX,
      .unit = 1,

@@ -37,6 +37,7 @@
 #define NOTIFY_MARGIN_MS   10000 /* what the service manager allows beyond our own limits */
 #define LISTING_INTERVALS  10
 #define LISTING_LEAST_MS   1000
+#define PROBE_AGAIN_MS     1000 /* one that the kernel can't end yet must not keep this loop busy */
 #define POLL_SIGNALS       0
 #define POLL_LISTENER      1
 #define POLL_PROBE         2
@@ -199,6 +200,7 @@ static void tick_probe(struct supervisor *supervisor, struct mono_ms now)
     if (supervisor->probe.pid > 0) {
         if (supervisor->probe.deadline.v <= now.v) {
             probe_kill(&supervisor->probe);
+            supervisor->probe.deadline.v = now.v + PROBE_AGAIN_MS;
         }
     } else if (supervisor->phase.state == PHASE_RUNNING && supervisor->settings->all_queues &&
                supervisor->listing.v <= now.v) {
@@ -207,6 +209,15 @@ static void tick_probe(struct supervisor *supervisor, struct mono_ms now)
 }
 
 /* ---- rolling restarts ---- */
+
+/* As the boot line told them. */
+static void log_settings(const struct settings *settings)
+{
+    char *line = settings_boot_line(settings);
+
+    log_line(LOG_INFO, NULL, "%s", line);
+    free(line);
+}
 
 static unsigned read_settings(struct supervisor *supervisor, struct mono_ms now)
 {
@@ -226,6 +237,7 @@ static unsigned read_settings(struct supervisor *supervisor, struct mono_ms now)
     log_configure(settings->log_level, settings->log_json);
     supervisor->phase.drain_ms = pool_drain_ms(settings->shutdown_grace_ms);
     log_line(LOG_INFO, NULL, "SIGHUP: the settings are read, one worker after another is started again");
+    log_settings(settings);
     workers_resettle(&supervisor->workers);
     supervisor->roll.count = supervisor->workers.count;
     return roll_take(&supervisor->roll, ROLL_READ);

@@ -349,6 +349,7 @@ bool workers_reaped(struct workers *workers, pid_t pid, int wait_status, const s
         if (worker->pid != pid) {
             continue;
         }
+        worker->pid = 0; /* from now on it may be another process */
         log_source_close(&worker->log, now);
         workers_read(workers, i, now);
         close_socket(worker);
@@ -356,7 +357,6 @@ bool workers_reaped(struct workers *workers, pid_t pid, int wait_status, const s
         if (is_connector(workers, worker)) {
             connectors_ended(workers->connectors, i, refused);
         }
-        worker->pid = 0;
         proc_add_usage(usage, worker->cpu_seen, &worker->cpu_past);
         worker->cpu_seen = 0;
         worker->drained = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;

@@ -216,6 +216,7 @@ class PoolTest(mirror.MirrorTest):
         self.assertEqual({queue: self.process(sink, queue) for queue in queues}, first)
         self.write_file(QUEEN_S3_MAX_WINDOW_MS='200', QUEEN_S3_WORKERS='2', QUEEN_S3_COMPRESSION='gzip')
         sink.signal(signal.SIGHUP)
+        self.assertIn('max_window_ms=200', sink.wait_line(' compression=gzip '))
         fewest, seen = 3, 0
         while 'every worker has been started again' not in sink.text():
             up = sum(1 for pid in sink.workers() if state_of(pid) not in ('', 'Z'))
