@@ -1,5 +1,5 @@
-"""`queen-s3 connect` with Apache Kafka behind TLS and SASL (spec 5.4): the settings reach the client, and what doesn't fit
-is lag that says why, never an exit."""
+"""`queen-s3 connect` with Apache Kafka behind TLS and SASL (spec 5.4): the settings reach the client, and what doesn't
+fit is lag that says why, never an exit."""
 import pathlib
 import re
 import tempfile

@@ -42,6 +42,26 @@ class Record:
         return ' '.join(fields + [part for name, value in self.headers for part in (name, spell(value))])
 
 
+def define(path: pathlib.Path, key: str, topic: str, folder: pathlib.Path) -> None:
+    """A connector's definition, plain as can be: from one topic into the folder <folder>/kafka."""
+    path.write_text(f'''
+type = "sink"
+key = "{key}"
+enabled = true
+version = 0
+name = "test"
+path = "x"
+[[topics]]
+topics = ["{topic}"]
+schema = "json"
+[plugin_config]
+endpoint = "file://{folder}"
+bucket = "kafka"
+region = "r"
+path_template = "{{topic}}"
+''')
+
+
 class Client:
     servers: str
 

@@ -62,12 +62,8 @@ class PageTest(mirror.MirrorTest):
         self.kafka.create('clicks', 2)
         folder = self.folder / 'connectors'
         folder.mkdir()
-        (folder / 'clicks.toml').write_text('\n'.join([
-            'type = "sink"', 'key = "clicks"', 'enabled = true', 'version = 0', 'name = "clicks"', 'path = "x"',
-            '[[topics]]', 'topics = ["clicks"]', 'schema = "json"', '[plugin_config]',
-            f'endpoint = "file://{self.folder}"', 'bucket = "kafka"', 'region = "r"', 'path_template = "{topic}"', '']))
-        text = (folder / 'clicks.toml').read_text()
-        (folder / 'odd.toml').write_text(text.replace('key = "clicks"', 'key = "<b>odd</b>"'))
+        kafka.define(folder / 'clicks.toml', 'clicks', 'clicks', self.folder)
+        kafka.define(folder / 'odd.toml', '<b>odd</b>', 'clicks', self.folder)
         (folder / 'nameless.toml').write_text('no toml')
         return folder
 
