@@ -142,6 +142,19 @@ class MemoryTest(mirror.MirrorTest):
                                    **s3.sink_environment('lake'))
             self.finish(broker, sink, Sampler(sink), 'a drain into the gateway')
 
+    def test_two_workers(self):
+        """The budget is the whole tree's: each worker keeps to its share, with a backlog larger than that behind it."""
+        self.megabytes = 10
+        broker = self.backlog('--load', self.folder / 'records.ndjson', '--queue', 'clicks', '--partition-by', 'p',
+                              '--load-repeat', self.repeat, '--base-time', BASE_TIME, '--time-step-us', 20000,
+                              '--segment-records', 100)
+        sink = self.small_sink(broker, QUEEN_S3_QUEUES='orders,clicks', QUEEN_S3_WORKERS='2')
+        sampler = Sampler(sink)
+        self.wait_mirrored(broker, sink, self.count, 'clicks', deadline=120)
+        self.assertEqual(len(sink.workers()), 2)
+        self.finish(broker, sink, sampler, 'two workers')
+        self.hold_lines(broker, 'clicks')
+
     def test_bucket_down(self):
         """A bucket that is away while a backlog is there: it takes what fits, and no more."""
         with Gateway(self.folder) as s3:
