@@ -204,6 +204,19 @@ class Crash(Case):
             pass  # the host has ended
         return committed
 
+    def test_a_batch_that_was_part_new_is_known_after_the_next_crash(self):
+        """Offset 2 is in the file before, and was a repeat in the batch that comes again."""
+        self.down()
+        for batch in records(0, 2), records(2, 5), records(2, 8):
+            host = self.opened()
+            self.assertEqual(host.consume(1, 't', batch), 0)
+            host.kill()
+        self.up()
+        host = self.opened()
+        self.assertEqual(host.consume(1, 't', records(2, 9)), 0)
+        self.assertEqual(host.close(1), 0)
+        self.assertEqual(self.offsets(), list(range(10)))
+
     def test_killed_at_every_request_the_spool_loses_and_doubles_nothing(self):
         batches = [records(5 * number, 5 * number + 4, json.dumps(number).encode()) for number in range(4)]
         options = {'file_rotation': 'messages', 'max_messages_per_file': 7}

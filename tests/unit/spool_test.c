@@ -21,9 +21,13 @@ static struct error error;
 static const struct sink_shape shape = {.format = SINK_JSON_ARRAY, .compression = COMPRESSION_NONE};
 static const struct sink_slice topic = {"orders", 6};
 
+static struct seen_record repeated_records[] = {{1, 7}, {2, 14}};
+static const struct seen repeated = {.records = repeated_records, .count = 2};
+
 static struct {
     int files;
     uint64_t records;
+    uint64_t repeats;
     uint64_t first_batch;
     uint64_t last_offset;
     struct spool_file *file; /* the last one */
@@ -65,11 +69,13 @@ static void tear_down(void)
     ck_assert_int_eq(nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-static void on_file(void *argument, struct spool_file *file, const struct seen *records, uint64_t first_batch)
+static void on_file(void *argument, struct spool_file *file, const struct seen *records, const struct seen *repeats,
+                    uint64_t first_batch)
 {
     ck_assert_ptr_null(argument);
     got.files++;
     got.records += records->count;
+    got.repeats += repeats->count;
     got.first_batch = first_batch;
     got.last_offset = file->last_offset;
     if (got.file != NULL) {
@@ -123,7 +129,7 @@ static void add(struct spool_file *spooled, uint64_t first, uint64_t count, cons
         seen_add(&file.seen, first + i, 7 * (first + i));
         ck_assert(sink_body_add(&file.body, bytes, strlen(bytes)));
     }
-    ck_assert_int_eq(spool_file_add(spooled, &file, count, spool_next_batch(spool), &torn, &error), 0);
+    ck_assert_int_eq(spool_file_add(spooled, &file, count, &repeated, spool_next_batch(spool), &torn, &error), 0);
     ck_assert(!torn);
     open_file_clear(&file);
 }
@@ -200,6 +206,7 @@ START_TEST(every_cut_is_a_tail_and_is_cut)
         struct stat status;
         if (size >= whole) {
             ck_assert_uint_eq(got.records, 2);
+            ck_assert_uint_eq(got.repeats, 2);
             ck_assert_int_eq(fstat(file, &status), 0);
             ck_assert_uint_eq((uint64_t)status.st_size, whole);
         } else { /* not one batch is left: the file goes */

@@ -207,15 +207,12 @@ struct spool_file *spool_file_create(struct spool *spool, struct sink_slice topi
     return spooled;
 }
 
-static void make_records(struct spool_table *table, const struct open_file *file, uint64_t count, uint64_t batch)
+static void add_entries(struct spool_table *table, const struct seen *seen, size_t first)
 {
-    size_t first = file->seen.count - (size_t)count;
-
-    spool_table_add_number(table, batch);
-    spool_table_add_number(table, count);
-    for (size_t i = first; i < file->seen.count; i++) {
-        spool_table_add_number(table, file->seen.records[i].offset);
-        spool_table_add_number(table, file->seen.records[i].hash);
+    spool_table_add_number(table, seen->count - first);
+    for (size_t i = first; i < seen->count; i++) {
+        spool_table_add_number(table, seen->records[i].offset);
+        spool_table_add_number(table, seen->records[i].hash);
     }
 }
 
@@ -245,11 +242,14 @@ int spool_file_cut(struct spool_file *spooled, uint64_t size, struct error *erro
 }
 
 static int write_records(int descriptor, const char *name, struct spool_file *spooled, uint64_t *end,
-                         const struct open_file *file, uint64_t count, uint64_t batch, struct error *error)
+                         const struct open_file *file, uint64_t count, const struct seen *repeats, uint64_t batch,
+                         struct error *error)
 {
     struct spool_table table = {0};
 
-    make_records(&table, file, count, batch);
+    spool_table_add_number(&table, batch);
+    add_entries(&table, &file->seen, file->seen.count - (size_t)count);
+    add_entries(&table, repeats, 0);
     int code = spool_frame_write(descriptor, name, end, SPOOL_RECORDS, &table, &file->body, error);
     spool_table_free(&table);
     if (code == 0 && fdatasync(descriptor) != 0) {
@@ -261,8 +261,8 @@ static int write_records(int descriptor, const char *name, struct spool_file *sp
     return code;
 }
 
-int spool_file_add(struct spool_file *spooled, const struct open_file *file, uint64_t count, uint64_t batch, bool *torn,
-                   struct error *error)
+int spool_file_add(struct spool_file *spooled, const struct open_file *file, uint64_t count, const struct seen *repeats,
+                   uint64_t batch, bool *torn, struct error *error)
 {
     char name[SPOOL_NAME_SIZE];
     uint64_t end = spooled->size;
@@ -274,7 +274,7 @@ int spool_file_add(struct spool_file *spooled, const struct open_file *file, uin
     if (descriptor < 0) {
         return error->code;
     }
-    int code = write_records(descriptor, name, spooled, &end, file, count, batch, error);
+    int code = write_records(descriptor, name, spooled, &end, file, count, repeats, batch, error);
     if (code != 0) {
         *torn = cut_at(descriptor, name, spooled->size, &ignored) != 0;
         close(descriptor);

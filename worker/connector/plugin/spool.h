@@ -55,9 +55,10 @@ uint64_t spool_next_batch(struct spool *spool);
 struct spool_file *spool_file_create(struct spool *spool, struct sink_slice topic, int32_t partition,
                                      const char *directory, const struct sink_shape *shape, struct error *error);
 /* Adds a frame with the last `count` records of `file` and all of its body, which are then durable, and the file's name
- * with them where it is new. On failure the file is as before, or *torn: what was added could not be taken away. */
-int spool_file_add(struct spool_file *spooled, const struct open_file *file, uint64_t count, uint64_t batch, bool *torn,
-                   struct error *error);
+ * with them where it is new. repeats: who else was in the batch, and had been taken in before. On failure the file is as
+ * before, or *torn: what was added could not be taken away. */
+int spool_file_add(struct spool_file *spooled, const struct open_file *file, uint64_t count, const struct seen *repeats,
+                   uint64_t batch, bool *torn, struct error *error);
 /* Takes away what lies behind `size`, durably. */
 int spool_file_cut(struct spool_file *spooled, uint64_t size, struct error *error);
 /* The bytes of the object before compression, checked. */
@@ -81,7 +82,8 @@ int spool_note_write(struct spool *spool, uint32_t *number, struct sink_slice to
 /* What a crash left behind, in order. A file: its records are read into *records, torn tails are cut and told. A note:
  * its records. Called with memory that is the callee's only during the call; nonzero ends the recovery with it. */
 struct spool_found {
-    void (*file)(void *argument, struct spool_file *spooled, const struct seen *records, uint64_t first_batch);
+    void (*file)(void *argument, struct spool_file *spooled, const struct seen *records, const struct seen *repeats,
+                 uint64_t first_batch);
     void (*note)(void *argument, uint32_t number, struct sink_slice topic, int32_t partition,
                  const struct seen *records);
     void *argument;

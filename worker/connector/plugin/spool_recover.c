@@ -29,6 +29,7 @@ struct reading {
     uint64_t size;
     struct spool_file *spooled;
     struct seen records;
+    struct seen repeats;
     uint64_t first_batch;
 };
 
@@ -99,6 +100,9 @@ static enum spool_read take_frame(struct reading *reading, struct spool_frame *f
     uint64_t batch = spool_table_number(&frame->table);
     enum spool_read read =
         frame->kind == SPOOL_RECORDS ? read_entries(&frame->table, &reading->records, error) : SPOOL_TORN;
+    if (read == SPOOL_READ) {
+        read = read_entries(&frame->table, &reading->repeats, error);
+    }
     if (read != SPOOL_READ || reading->records.count == before) {
         reading->records.count = before;
         return read == SPOOL_READ ? SPOOL_TORN : read;
@@ -190,7 +194,7 @@ static void finish_file(struct reading *reading, const struct spool_found *found
     if (spooled->last_batch >= reading->spool->next_batch) {
         reading->spool->next_batch = spooled->last_batch + 1;
     }
-    found->file(found->argument, spooled, records, reading->first_batch);
+    found->file(found->argument, spooled, records, &reading->repeats, reading->first_batch);
 }
 
 static int recover_file(struct spool *spool, uint64_t sequence, const struct spool_found *found, struct error *error)
@@ -230,6 +234,7 @@ static int recover_file(struct spool *spool, uint64_t sequence, const struct spo
         code = error->code;
     }
     seen_free(&reading.records);
+    seen_free(&reading.repeats);
     return code;
 }
 

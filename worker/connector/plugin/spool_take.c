@@ -26,6 +26,7 @@ struct parts {
     size_t count;
     size_t capacity;
     uint64_t added; /* to the partition's file */
+    struct seen repeats;
     /* What the first part was before. */
     struct open_file before;
     struct spool_file spool_before;
@@ -105,6 +106,10 @@ static int format(struct taking *taking, struct parts *parts, struct error *erro
         }
         if (!is_repeat(parts, partition, record.offset, hash)) {
             code = add_record(taking, parts, &record, hash, error);
+        } else if (seen_reserve(&parts->repeats, 1)) {
+            seen_add(&parts->repeats, record.offset, hash);
+        } else {
+            code = error_set(error, QS_ERROR_NO_MEMORY, "out of memory for a record's offset");
         }
         seen_add(&partition->current, record.offset, hash);
     }
@@ -114,7 +119,7 @@ static int format(struct taking *taking, struct parts *parts, struct error *erro
 /* ---- on disk ---- */
 
 static int write_part(struct taking *taking, const struct open_file *file, struct spool_file **spooled, uint64_t added,
-                      uint64_t batch, struct error *error)
+                      const struct seen *repeats, uint64_t batch, struct error *error)
 {
     const struct sink *sink = taking->sink;
     bool torn = false;
@@ -129,7 +134,7 @@ static int write_part(struct taking *taking, const struct open_file *file, struc
             return error->code;
         }
     }
-    int code = spool_file_add(*spooled, file, added, batch, &torn, error);
+    int code = spool_file_add(*spooled, file, added, repeats, batch, &torn, error);
     taking->partition->torn = taking->partition->torn || torn;
     return code;
 }
@@ -156,10 +161,11 @@ static int write_parts(struct taking *taking, struct parts *parts, struct error 
     uint64_t batch = spool_next_batch(taking->sink->spool);
     for (size_t i = 0; i < parts->count && code == 0; i++) {
         struct part *part = &parts->full[i];
-        code = write_part(taking, &part->file, &part->spooled, part->added, batch, error);
+        code = write_part(taking, &part->file, &part->spooled, part->added, &parts->repeats, batch, error);
     }
     if (code == 0) {
-        code = write_part(taking, &taking->partition->file, &taking->partition->spooled, parts->added, batch, error);
+        code = write_part(taking, &taking->partition->file, &taking->partition->spooled, parts->added, &parts->repeats,
+                          batch, error);
     }
     return code;
 }
@@ -257,6 +263,7 @@ int32_t take_spooled(struct taking *taking, struct error *error)
         undo(&parts, partition);
     }
     free(parts.full);
+    seen_free(&parts.repeats);
     return code == 0 ? ANSWER_GOOD : ANSWER_AGAIN;
 }
 
@@ -312,7 +319,8 @@ static struct sink_partition *find_locked(struct sink *sink, struct sink_slice t
 }
 
 /* The records of the newest file, and those of the files before that its first batch began in. */
-static void found_file(void *argument, struct spool_file *spooled, const struct seen *records, uint64_t first_batch)
+static void found_file(void *argument, struct spool_file *spooled, const struct seen *records,
+                       const struct seen *repeats, uint64_t first_batch)
 {
     struct recovery *recovery = argument;
     struct sink *sink = recovery->sink;
@@ -329,7 +337,8 @@ static void found_file(void *argument, struct spool_file *spooled, const struct 
     }
     partition->recovered_batch = spooled->last_batch;
     partition->note_is_stale = true;
-    recovery->no_memory = recovery->no_memory || !add_all(&partition->recovered, records);
+    recovery->no_memory =
+        recovery->no_memory || !add_all(&partition->recovered, records) || !add_all(&partition->recovered, repeats);
     recovery->files++;
     recovery->records += spooled->count;
     TAILQ_INSERT_TAIL(&recovery->list, spooled, link);
