@@ -10,6 +10,7 @@
 #include "common/settings.h"
 #include "supervisor/commands/arguments.h"
 #include "supervisor/commands/commands.h"
+#include "supervisor/commands/output.h"
 
 static int run_version(int argc, char **argv);
 static int run_help(int argc, char **argv);
@@ -118,8 +119,21 @@ static int run_version(int argc, char **argv)
         return refused(&error);
     }
     free(arguments.words);
-    (void)puts("queen-s3 " QUEEN_S3_VERSION);
-    return EXIT_SUCCESS;
+    output_begin();
+    output_text("queen-s3 " QUEEN_S3_VERSION "\n");
+    return output_end(EXIT_SUCCESS);
+}
+
+/* NULL: what all of them do. What is printed stays in the buffer up to output_end(). */
+static int print_help(const struct command *command)
+{
+    output_begin();
+    if (command != NULL) {
+        command_print_help(stdout, command);
+    } else {
+        print_all();
+    }
+    return output_end(EXIT_SUCCESS);
 }
 
 static int run_help(int argc, char **argv)
@@ -136,12 +150,7 @@ static int run_help(int argc, char **argv)
     if (name != NULL && command == NULL) {
         return unknown(name);
     }
-    if (command != NULL) {
-        command_print_help(stdout, command);
-    } else {
-        print_all();
-    }
-    return EXIT_SUCCESS;
+    return print_help(command);
 }
 
 /* `-h`, `--help` and `--version` stand for commands, nothing for `run`. */
@@ -175,8 +184,7 @@ static int dispatch(int argc, char **argv)
         return unknown(argv[1]);
     }
     if (command->run != run_help && asks_for_help(argc, argv)) {
-        command_print_help(stdout, command);
-        return EXIT_SUCCESS;
+        return print_help(command);
     }
     return command->run(argc, argv);
 }

@@ -219,11 +219,12 @@ class ReadTest(Lakes):
                 process.stdout.close()
                 self.assertEqual(process.stderr.read(), b'')
                 self.assertEqual(process.wait(30), 0)
-        with open('/dev/full', 'wb') as full:
-            result = subprocess.run([BUILD / 'queen-s3', 'cat', 'orders'], env=whole, stdin=subprocess.DEVNULL,
-                                    stdout=full, stderr=subprocess.PIPE, timeout=30)
-            self.assertEqual(result.returncode, 1)
-            self.assertRegex(result.stderr, rb'\Aqueen-s3: standard output: [^\n]+\n\Z')
+        for arguments in (['cat', 'orders'], ['help'], ['help', 'cat'], ['cat', '--help'], ['version']):
+            with self.subTest(arguments), open('/dev/full', 'wb') as full:
+                result = subprocess.run([BUILD / 'queen-s3', *arguments], env=whole, stdin=subprocess.DEVNULL,
+                                        stdout=full, stderr=subprocess.PIPE, timeout=30)
+                self.assertEqual(result.returncode, 1)
+                self.assertRegex(result.stderr, rb'\Aqueen-s3: standard output: [^\n]+\n\Z')
 
     def test_gateway(self):
         gateway = Gateway(self.folder / 'gateway')
