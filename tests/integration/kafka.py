@@ -44,6 +44,7 @@ class Record:
 
 def define(path: pathlib.Path, key: str, topic: str, folder: pathlib.Path) -> None:
     """A connector's definition, plain as can be: from one topic into the folder <folder>/kafka."""
+    path.parent.mkdir(exist_ok=True)
     path.write_text(f'''
 type = "sink"
 key = "{key}"

@@ -14,6 +14,7 @@ import tempfile
 import threading
 import unittest
 
+import kafka
 import mirror
 from manual import FOLDER, Page, files, need, words
 from processes import BUILD, ROOT, free_port
@@ -160,23 +161,28 @@ class SettingsTest(unittest.TestCase):
 
 
 class PoolTest(mirror.MirrorTest):
-    def running(self):
+    def running(self, **environment):
         broker = self.broker()
         broker.push(mirror.records(20, partitions=2))
-        sink = self.sink(broker)
+        sink = self.sink(broker, **environment)
         sink.wait_records(20)
         return broker, sink
 
     def test_metrics(self):
         """Against a scrape: names, types and labels."""
-        _, sink = self.running()
+        log = kafka.Mock()
+        self.addCleanup(log.stop)
+        kafka.define(self.folder / 'connectors/clicks.toml', 'clicks', 'clicks', self.folder)
+        _, sink = self.running(QUEEN_S3_CONNECTORS=str(self.folder / 'connectors'),
+                               PICOMQ_CONNECTORS_KAFKA__BOOTSTRAP_SERVERS=log.servers)
         text = sink.get('/metrics').text
         types = dict(re.findall(r'^# TYPE (\S+) (\S+)$', text, re.M))
         page = Page('queen-s3-metrics', 7)
-        listed = re.findall(r'(queen_s3_\w+) \((gauge|counter|histogram)(?: by (\w+)(?: and (\w+))?)?\)',
-                            page.text('/metrics'))
+        listed = re.findall(r'((?:queen_s3|picomq_connectors?)_\w+) '
+                            r'\((gauge|counter|histogram)(?: by (\w+)(?: and (\w+))?)?\)', page.text('/metrics'))
         self.assertEqual({name: kind for name, kind, *_ in listed}, types)
-        self.assertEqual([name for name, *_ in listed], [t for t in page.tags('/metrics') if t.startswith('queen_')])
+        self.assertEqual([name for name, *_ in listed],
+                         [tag for tag in page.tags('/metrics') if re.match('queen_|picomq_', tag)])
         has: dict[str, set] = {}
         for (name, labels), _ in sink.metrics().items():
             family = re.sub('_(bucket|sum|count)$', '', name) if name not in types else name

@@ -181,7 +181,6 @@ class Prometheus(mirror.MirrorTest):
         log = kafka.Mock()
         self.addCleanup(log.stop)
         log.create('clicks', 1)
-        (self.folder / 'connectors').mkdir()
         kafka.define(self.folder / 'connectors/clicks.toml', 'clicks', 'clicks', self.folder)
         sink = self.sink(broker, QUEEN_S3_CONNECTORS=str(self.folder / 'connectors'),
                          PICOMQ_CONNECTORS_KAFKA__BOOTSTRAP_SERVERS=log.servers)

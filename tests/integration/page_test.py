@@ -61,7 +61,6 @@ class PageTest(mirror.MirrorTest):
         self.addCleanup(self.kafka.stop)
         self.kafka.create('clicks', 2)
         folder = self.folder / 'connectors'
-        folder.mkdir()
         kafka.define(folder / 'clicks.toml', 'clicks', 'clicks', self.folder)
         kafka.define(folder / 'odd.toml', '<b>odd</b>', 'clicks', self.folder)
         (folder / 'nameless.toml').write_text('no toml')
@@ -77,6 +76,7 @@ class PageTest(mirror.MirrorTest):
                          PICOMQ_CONNECTORS_KAFKA__BOOTSTRAP_SERVERS=self.kafka.servers)
         sink.wait_records(20 * (1 + len(ODD)))
         sink.wait_metric('picomq_connectors_sinks_running', 1)
+        sink.program.wait_for(lambda: 'offset 0 ' in sink.get('/').text, 'a page that says why a queue waits')
         return sink
 
     def test_over_http(self):
