@@ -85,8 +85,8 @@ class OutageTest(mirror.MirrorTest):
     def retry_after(self, route: str, status: int, seconds: int) -> None:
         broker, sink = self.start('--rate-partitions', 4, count=100000, QUEEN_S3_FETCH_CONCURRENCY='1',
                                   QUEEN_S3_LEASE_TTL_MS='15000')
-        broker.fault(route=route, kind='status', status=status, retryAfter=seconds, count=1)
         before = broker.stats()['routes'][route]['errors']
+        broker.fault(route=route, kind='status', status=status, retryAfter=seconds, count=1)
         sink.program.wait_for(lambda: broker.stats()['routes'][route]['errors'] > before, 'the refusal')
         began = time.monotonic()
         calls = broker.stats()['routes'][route]['calls']
