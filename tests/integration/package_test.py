@@ -180,7 +180,7 @@ class PackageTest(mirror.MirrorTest):
         self.assertEqual(self.main_pid(), pid)
 
     def hang(self) -> None:
-        """A supervisor that stands still misses the watchdog, which ends it and all its workers; the next one goes on."""
+        """A supervisor that stands still misses the watchdog, which ends it and its workers; the next one goes on."""
         folder = self.machine.root / 'etc/systemd/system/queen-s3.service.d'
         folder.mkdir()
         (folder / 'watchdog.conf').write_text('[Service]\nWatchdogSec=3\nTimeoutAbortSec=1\nRestartSec=0\n')
