@@ -36,6 +36,9 @@ class BucketServer:
             def handle_any(self):
                 length = int(self.headers.get('Content-Length') or 0)
                 body = self.rfile.read(length)
+                if len(body) < length:  # whoever sent it was killed
+                    self.close_connection = True
+                    return
                 key = urllib.parse.unquote(self.path.split('?')[0])[1:]
                 request = Request(self.command, key, {n.lower(): v for n, v in self.headers.items()}, body)
                 with outer.changed:
