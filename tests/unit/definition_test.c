@@ -241,6 +241,13 @@ START_TEST(the_environment_overrides_with_the_fields_types)
     ck_assert_uint_eq(definition->options.limits.max_messages, 9);
     ck_assert_uint_eq(definition->topics[0].batch_length, 3);
 
+    char *list[] = {"PICOMQ_CONNECTORS_SINK_ORDERS_TOPICS_0_TOPICS=a, b\t,^c", NULL};
+    definition = load_one(HEAD "[[topics]]\ntopics = ['x']\nschema = 'json'\n" OPTIONS, list);
+    ck_assert_uint_eq(definition->topics[0].subscription_count, 3);
+    ck_assert_str_eq(definition->topics[0].subscriptions[0], "a");
+    ck_assert_str_eq(definition->topics[0].subscriptions[1], "b");
+    ck_assert_str_eq(definition->topics[0].subscriptions[2], "^(c)");
+
     static const struct {
         char *variable;
         const char *words;
@@ -314,13 +321,20 @@ START_TEST(a_broken_file_stops_itself_alone)
     write_file("d.toml.bak", "broken");
     write_file("e.json", "{}");
     write_file("f.toml", "key = 'f'\n");
+    char path[256];
+    (void)snprintf(path, sizeof path, "%s/g.toml", folder);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    (void)snprintf(path, sizeof path, "%s/h.toml", folder);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
     load(no_environment);
     ck_assert_uint_eq(definitions.count, 1);
-    ck_assert_uint_eq(definitions.fault_count, 2);
+    ck_assert_uint_eq(definitions.fault_count, 4);
+    ck_assert_ptr_nonnull(strstr(definitions.faults[1].message, "g.toml: not a file"));
+    ck_assert_ptr_nonnull(strstr(definitions.faults[2].message, "h.toml: not a file"));
     ck_assert_str_eq(definitions.list[0].key, "good");
     ck_assert_ptr_nonnull(strstr(definitions.faults[0].message, "b.toml: line 1"));
     ck_assert_ptr_null(definitions.faults[0].key);
-    ck_assert_str_eq(definitions.faults[1].key, "f");
+    ck_assert_str_eq(definitions.faults[3].key, "f");
 
     struct error error;
     const char *absent = "/nonexistent/x.toml";

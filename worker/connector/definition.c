@@ -89,6 +89,20 @@ static int is_definition(const struct dirent *entry)
     return entry->d_name[0] != '.' && size > 5 && strcmp(entry->d_name + size - 5, ".toml") == 0;
 }
 
+/* What a folder has is nobody's wish: a pipe in it could be waited at for ever. */
+static void load_entry(struct loading *loading, const char *path)
+{
+    struct stat status;
+    struct error error;
+
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+        (void)error_set(&error, QS_ERROR_INPUT, "not a file");
+        add_fault(loading, path, NULL, &error);
+        return;
+    }
+    load_file(loading, path);
+}
+
 static int load_folder(struct loading *loading, const char *path, struct error *error)
 {
     struct dirent **entries = NULL;
@@ -99,7 +113,7 @@ static int load_folder(struct loading *loading, const char *path, struct error *
     }
     for (int i = 0; i < count; i++) {
         char *file = memory_format("%s/%s", path, entries[i]->d_name);
-        load_file(loading, file);
+        load_entry(loading, file);
         free(file);
         free(entries[i]);
     }

@@ -65,6 +65,18 @@ static void set_text(struct toml_value *value, const char *text)
     value->text_size = strlen(text);
 }
 
+/* Without the blanks around it. */
+static char *trim(char *text)
+{
+    text += strspn(text, " \t");
+    size_t size = strlen(text);
+
+    while (size > 0 && (text[size - 1] == ' ' || text[size - 1] == '\t')) {
+        text[--size] = '\0';
+    }
+    return text;
+}
+
 /* `a,b` */
 static void set_list(struct toml_value *value, const char *text)
 {
@@ -75,7 +87,7 @@ static void set_list(struct toml_value *value, const char *text)
     for (char *rest = copy, *item = strsep(&rest, ","); item != NULL; item = strsep(&rest, ",")) {
         value->items = memory_grow(value->items, &capacity, value->count + 1, sizeof *value->items);
         value->items[value->count] = (struct toml_value){0};
-        set_text(&value->items[value->count++], item);
+        set_text(&value->items[value->count++], trim(item));
     }
     free(copy);
 }
