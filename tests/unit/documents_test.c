@@ -128,8 +128,8 @@ START_TEST(refuses_what_is_no_intent)
         "{\"k\":3,\"tStart\":2,\"tEnd\":2,\"format\":\"jsonl\",\"compression\":\"none\",\"layout\":\"merged\"}",
         "{\"k\":3,\"tStart\":1,\"tEnd\":2,\"format\":\"avro\",\"compression\":\"none\",\"layout\":\"merged\"}",
         "{\"k\":3,\"tStart\":1,\"tEnd\":2,\"format\":\"jsonl\",\"compression\":\"none\"}",
-        "{\"k\":3,\"tStart\":1,\"tEnd\":2,\"format\":\"jsonl\",\"compression\":\"none\",\"layout\":\"merged\","
-        "\"align\":\"week\"}",
+        ("{\"k\":3,\"tStart\":1,\"tEnd\":2,\"format\":\"jsonl\",\"compression\":\"none\",\"layout\":\"merged\","
+         "\"align\":\"week\"}"),
         "{\"tStart\":1,\"tEnd\":2,\"format\":\"jsonl\",\"compression\":\"none\",\"layout\":\"merged\"}",
     };
 
