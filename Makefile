@@ -112,6 +112,10 @@ BENCH     := $(patsubst tests/bench/%.c,$(OUT)/tests/bench/%,$(BENCH_SRC))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
+# Several goals of one call are built one after the other: each builds what it needs by itself.
+ifneq ($(word 2,$(MAKECMDGOALS)),)
+.NOTPARALLEL:
+endif
 .PHONY: all test demo demo-connect bench readers lint format sanitize fuzz deb install uninstall clean help FORCE \
         programs unit-programs bench-programs connect-programs fuzz-programs lint-layout lint-tidy lint-cppcheck lint-scripts
 

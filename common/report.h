@@ -104,7 +104,7 @@ struct report_connector {
     int64_t committed_mono_ms; /* the last file that went up, 0: none */
     int64_t owed_mono_ms;      /* since when some partition has owed a file, 0: none does */
     char owed[256];            /* that partition, topic/number */
-    char error[300];           /* why it ends, "" while it runs */
+    char error[300];           /* why it ends, or why it can't read for now; "": nothing is wrong */
 };
 
 struct report_assign {

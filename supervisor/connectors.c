@@ -48,9 +48,7 @@ void connectors_take(struct connectors *connectors, size_t worker, const struct 
     struct collected_connector *connector = &connectors->list[worker];
     connector->last = *report;
     connector->live = (struct connector_counts){report->consumed, report->processed, report->filtered, report->errors};
-    if (report->error[0] != '\0') {
-        (void)snprintf(connector->reason, sizeof connector->reason, "%.*s", (int)sizeof report->error, report->error);
-    }
+    (void)snprintf(connector->reason, sizeof connector->reason, "%.*s", (int)sizeof report->error, report->error);
 }
 
 void connectors_began(struct connectors *connectors, size_t worker)

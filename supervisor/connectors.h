@@ -25,7 +25,7 @@ struct collected_connector {
     const char *key; /* NULL: a file that does not even say that */
     bool broken;     /* its definition is: it has no worker */
     bool running;
-    char reason[512]; /* why it is down, "" while there is nothing to say */
+    char reason[512]; /* why it is down, or can't read; "" while there is nothing to say */
     int64_t limit_ms; /* for /healthz */
     struct connector_counts past;
     struct connector_counts live;

@@ -218,7 +218,7 @@ const struct metric_row metric_table[METRIC_COUNT] = {
             .name = "picomq_connector_errors_total",
             .type = "counter",
             .labels = {"connector_key", "connector_type"},
-            .help = "Uploads and commits that failed, and were done again.",
+            .help = "Uploads, commits and connections that failed, and were done again.",
             .meaning = "Nothing is lost by them. A steady rate is a bucket or a broker that does not answer.",
         },
     [METRIC_BUILD] =

@@ -62,6 +62,8 @@ class SecurityTest(ConnectTest):
                 sink.program.wait_for(lambda: re.search(f' warn  {name}: kafka: Local: {why}', sink.text()), why)
                 self.assertEqual(sink.health(), (200, {'ok': True, 'queues': 0, 'connectors': 1}))
                 self.assertEqual(sink.metric('picomq_connectors_sinks_running'), 1)
+                sink.wait_metric('picomq_connector_errors_total', 1)
+                sink.program.wait_for(lambda: 'kafka: ' in sink.get('/').text, 'the reason on the status page')
                 self.assertEqual(sink.program.terminate(), 0)
                 self.assertEqual(sink.text().count('worker 0: started'), 1, sink.text())
                 self.assertEqual(sink.text().count(wrong) + sink.text().count(self.broker.password), 0)

@@ -92,8 +92,10 @@ START_TEST(totals_go_on_over_lives)
     ck_assert_uint_eq(connectors_totals(&connectors.list[1]).consumed, 10);
     connectors_began(&connectors, 1);
     ck_assert_uint_eq(connectors_running(&connectors), 1);
-    report(1, 4, 0, "");
+    report(1, 4, 0, "kafka: no broker answers");
+    ck_assert_str_eq(connectors.list[1].reason, "kafka: no broker answers");
     report(1, 6, 0, "");
+    ck_assert_str_eq(connectors.list[1].reason, "");
     struct connector_counts totals = connectors_totals(&connectors.list[1]);
     ck_assert_uint_eq(totals.consumed, 16);
     ck_assert_uint_eq(totals.processed, 8);

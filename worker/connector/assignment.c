@@ -292,6 +292,7 @@ void assignment_rebalance(rd_kafka_t *kafka, rd_kafka_resp_err_t code, rd_kafka_
     switch (code) {
     case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS:
         log_line(LOG_INFO, key, "%d partition%s assigned", list->cnt, list->cnt == 1 ? "" : "s");
+        consumer->connector->trouble[0] = '\0';
         assigned(consumer, list);
         break;
     case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS:

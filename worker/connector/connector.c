@@ -153,7 +153,7 @@ static void fill_report(const struct connector_worker *worker, struct report_con
                                         .lost = totals->lost,
                                         .committed_mono_ms = connector->committed.v};
     (void)snprintf(report->error, sizeof report->error, "%.*s", (int)sizeof report->error - 1,
-                   connector->failed ? connector->failure : "");
+                   connector->failed ? connector->failure : connector->trouble);
     for (size_t i = 0; i < worker->consumer_count; i++) {
         const struct consumer *consumer = worker->consumers[i];
         for (size_t j = 0; j < consumer->partition_count; j++) {

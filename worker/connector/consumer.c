@@ -235,16 +235,20 @@ static void take_log(const rd_kafka_t *kafka, int level, const char *facility, c
 static void take_error(rd_kafka_t *kafka, int code, const char *reason, void *argument)
 {
     struct consumer *consumer = argument;
+    struct connector *connector = consumer->connector;
     char fatal[256];
 
     if (code == RD_KAFKA_RESP_ERR__FATAL) {
         (void)rd_kafka_fatal_error(kafka, fatal, sizeof fatal);
-        connector_fail(consumer->connector, 1, "%s", fatal);
+        connector_fail(connector, 1, "%s", fatal);
         return;
     }
-    log_limited(&consumer->trouble, reactor_now(consumer->connector->reactor), LOG_WARN,
-                consumer->connector->definition->key, "kafka: %s: %s", rd_kafka_err2str((rd_kafka_resp_err_t)code),
-                reason);
+    connector->totals.errors++;
+    if (consumer->partition_count == 0) {
+        (void)snprintf(connector->trouble, sizeof connector->trouble, "kafka: %s", reason);
+    }
+    log_limited(&consumer->trouble, reactor_now(connector->reactor), LOG_WARN, connector->definition->key,
+                "kafka: %s: %s", rd_kafka_err2str((rd_kafka_resp_err_t)code), reason);
 }
 
 static int set(rd_kafka_conf_t *conf, const char *name, const char *value, struct error *error)

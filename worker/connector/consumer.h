@@ -28,7 +28,7 @@ struct connector_totals {
     uint64_t consumed;  /* records that came */
     uint64_t processed; /* and are up */
     uint64_t filtered;  /* passed over, by on_undecodable */
-    uint64_t errors;    /* uploads and commits that failed, and were done again */
+    uint64_t errors;    /* uploads, commits and connections that failed, and were done again */
     uint64_t files;
     uint64_t bytes;
     uint64_t lost; /* offsets that retention took before they were read */
@@ -48,6 +48,7 @@ struct connector {
     bool failed; /* the worker ends with exit_code, and failure says why */
     int exit_code;
     char failure[512];
+    char trouble[256]; /* why nothing can be read for now: what the client said last, until partitions are assigned */
 };
 
 /* Ends the worker: 2 for what no restart can mend, 1 for what a fresh start resolves. The first counts. */
