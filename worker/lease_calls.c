@@ -102,6 +102,12 @@ void lease_calls_send(struct lease_calls *calls, struct lease_request *request)
                   calls);
 }
 
+void lease_calls_flush(struct lease_calls *calls)
+{
+    timer_cancel(calls->world->timers, &calls->timer);
+    send_waiting(calls);
+}
+
 void lease_calls_withdraw(struct lease_calls *calls, struct lease_request *request)
 {
     for (struct lease_request **link = &calls->waiting; request->waiting && *link != NULL; link = &(*link)->next)

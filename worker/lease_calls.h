@@ -23,6 +23,8 @@ struct lease_request {
 struct lease_calls *lease_calls_create(struct world *world, int64_t timeout_ms, int64_t gather_ms);
 void lease_calls_destroy(struct lease_calls *calls);
 void lease_calls_send(struct lease_calls *calls, struct lease_request *request);
+/* All that would be company is there: what waits is sent now. */
+void lease_calls_flush(struct lease_calls *calls);
 void lease_calls_withdraw(struct lease_calls *calls, struct lease_request *request);
 
 #endif

@@ -436,6 +436,7 @@ int worker_run(const struct worker_start *start)
     report_flush_now(worker);
     for (size_t i = 0; i < start->queue_count; i++)
         queue_add(worker, start->queues[i].name, start->queues[i].number, start->queues[i].from_log_start);
+    lease_calls_flush(worker->host.leases);
     report_due(worker);
     while (!worker->gone && !all_drained(worker)) {
         reactor_run_once(worker->reactor, -1);

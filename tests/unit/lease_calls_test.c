@@ -78,6 +78,26 @@ START_TEST(requests_wait_for_company_and_travel_together)
 }
 END_TEST
 
+START_TEST(with_all_company_there_nothing_waits)
+{
+    begin();
+    lease_calls_flush(calls);
+    ck_assert_uint_eq(world_open_calls(&w), 0);
+    send(0);
+    send(1);
+    lease_calls_flush(calls);
+    call_answer(world_call(&w, "kv putIfAbsent q001 ttl 30, putIfAbsent q000 ttl 30"));
+    ck_assert_int_eq(seats[0].answers + seats[1].answers, 2);
+    world_run(&w, 2 * GATHER, EVERYTHING);
+    ck_assert_uint_eq(world_open_calls(&w), 0);
+    send(0);
+    ck_assert_uint_eq(world_open_calls(&w), 0);
+    world_run(&w, GATHER, EVERYTHING);
+    ck_assert_uint_eq(world_open_calls(&w), 1);
+    end();
+}
+END_TEST
+
 START_TEST(one_that_loses_costs_the_others_nothing)
 {
     begin();
@@ -211,6 +231,7 @@ int main(void)
     Suite *all = suite_create("lease_calls");
     TCase *cases = tcase_create("lease_calls");
     tcase_add_test(cases, requests_wait_for_company_and_travel_together);
+    tcase_add_test(cases, with_all_company_there_nothing_waits);
     tcase_add_test(cases, one_that_loses_costs_the_others_nothing);
     tcase_add_test(cases, more_than_a_call_holds_takes_another);
     tcase_add_test(cases, without_an_answer_each_is_told_and_none_is_sent_again);
