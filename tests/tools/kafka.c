@@ -299,7 +299,18 @@ static void must_do(const char *what, rd_kafka_error_t *error)
     }
 }
 
-/* Offsets that no reader of committed records sees, and a marker behind them. */
+static int64_t end_of(rd_kafka_t *client, char **partition)
+{
+    int64_t low = 0;
+    int64_t high = 0;
+
+    must("watermarks",
+         rd_kafka_query_watermark_offsets(client, partition[0], number_of(partition[1]), &low, &high, WAIT_MS));
+    return high;
+}
+
+/* Offsets that no reader of committed records sees, and a marker behind them. The broker writes the marker after it has
+ * answered: it is waited for, so that what is produced next stands behind it. */
 static int abort_records(char **arguments)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
@@ -313,6 +324,7 @@ static int abort_records(char **arguments)
     if (client == NULL) {
         fail("client", why);
     }
+    int64_t end = end_of(client, arguments + 1) + number_of(arguments[3]) + 1;
     must_do("transactions", rd_kafka_init_transactions(client, WAIT_MS));
     must_do("begin", rd_kafka_begin_transaction(client));
     for (int left = number_of(arguments[3]); left > 0; left--) {
@@ -326,6 +338,12 @@ static int abort_records(char **arguments)
     }
     must("flush", rd_kafka_flush(client, WAIT_MS));
     must_do("abort", rd_kafka_abort_transaction(client, WAIT_MS));
+    for (int waited = 0; end_of(client, arguments + 1) < end; waited += 10) {
+        if (waited >= WAIT_MS) {
+            fail("abort", "its marker does not come");
+        }
+        (void)usleep(10000);
+    }
     rd_kafka_destroy(client);
     return EXIT_SUCCESS;
 }
