@@ -33,6 +33,14 @@ struct mono_ms clock_mono(void)
     return (struct mono_ms){clock_read(CLOCK_MONOTONIC)};
 }
 
+void clock_sooner(struct mono_ms *deadline, bool *any, struct mono_ms other)
+{
+    if (!*any || other.v < deadline->v) {
+        *deadline = other;
+        *any = true;
+    }
+}
+
 /* Days from 1970-01-01, year 0 … 9999. */
 static int64_t days_from_date(int year, int month, int day)
 {

@@ -24,6 +24,9 @@ struct mono_ms {
     int64_t v;
 };
 
+/* The earlier of two deadlines into *deadline; *any says whether it holds one yet. */
+void clock_sooner(struct mono_ms *deadline, bool *any, struct mono_ms other);
+
 struct wall_ms clock_wall(void);
 struct mono_ms clock_mono(void);
 

@@ -65,6 +65,13 @@ char *memory_copy(const char *bytes, size_t size)
     return copy;
 }
 
+void memory_free_secret(char *secret)
+{
+    if (secret != NULL)
+        explicit_bzero(secret, strlen(secret));
+    free(secret);
+}
+
 char *memory_format(const char *format, ...)
 {
     va_list arguments;

@@ -15,7 +15,6 @@
  */
 #include "common/s3_request.h"
 
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -62,14 +61,6 @@ void s3_target_init(struct s3_target *target, const struct settings *settings)
     target->origin = memory_format("%s://%s", target->tls ? "https" : "http", target->host);
 }
 
-static void free_secret(char *secret)
-{
-    if (secret != NULL) {
-        OPENSSL_cleanse(secret, strlen(secret));
-        free(secret);
-    }
-}
-
 static char *copy_secret(const char *secret)
 {
     return secret != NULL ? memory_copy(secret, strlen(secret)) : NULL;
@@ -84,15 +75,15 @@ void s3_target_set_credentials(struct s3_target *target, const char *access_key,
     target->secret_key = copy_secret(secret_key);
     target->session_token = copy_secret(session_token);
     for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
-        free_secret(before[i]);
+        memory_free_secret(before[i]);
     }
 }
 
 void s3_target_free(struct s3_target *target)
 {
-    free_secret(target->access_key);
-    free_secret(target->secret_key);
-    free_secret(target->session_token);
+    memory_free_secret(target->access_key);
+    memory_free_secret(target->secret_key);
+    memory_free_secret(target->session_token);
     free(target->origin);
     free(target->host);
 }

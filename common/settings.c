@@ -77,8 +77,7 @@ static int read_row(const struct setting_row *row, const char *value, struct set
     if (code == 0) {
         code = row->take(row, text, settings, error);
     }
-    explicit_bzero(text, strlen(text));
-    free(text);
+    memory_free_secret(text);
     return code;
 }
 
@@ -272,12 +271,11 @@ int settings_read_bucket(settings_lookup *lookup, void *argument, bool keys, str
     return settings_read_from(&source, keys ? SETTING_NEED_BUCKET : SETTING_NEED_PLACE, settings, error);
 }
 
-static void free_secret(char *secret)
+size_t settings_queue_workers(const struct settings *settings)
 {
-    if (secret != NULL) {
-        explicit_bzero(secret, strlen(secret));
-        free(secret);
-    }
+    size_t workers = (size_t)settings->workers;
+
+    return settings->all_queues || workers < settings->queue_count ? workers : settings->queue_count;
 }
 
 void settings_free(struct settings *settings)
@@ -287,7 +285,7 @@ void settings_free(struct settings *settings)
     }
     free(settings->queues);
     free(settings->queen_url);
-    free_secret(settings->queen_token);
+    memory_free_secret(settings->queen_token);
     free(settings->queen_ca_file);
     free(settings->sink);
     free(settings->endpoint);
@@ -295,8 +293,8 @@ void settings_free(struct settings *settings)
     free(settings->region);
     free(settings->bucket);
     free(settings->prefix);
-    free(settings->access_key);
-    free_secret(settings->secret_key);
+    memory_free_secret(settings->access_key);
+    memory_free_secret(settings->secret_key);
     free(settings->sse_kms_key_id);
     free(settings->listen_host);
     free(settings->listen_port);

@@ -97,6 +97,8 @@ typedef const char *settings_lookup(void *argument, const char *name);
 int settings_read(settings_lookup *lookup, void *argument, struct settings *settings, struct error *error);
 int settings_read_bucket(settings_lookup *lookup, void *argument, bool keys, struct settings *settings,
                          struct error *error);
+/* How many workers the queues have at most: none without queues. */
+size_t settings_queue_workers(const struct settings *settings);
 void settings_free(struct settings *settings);
 
 /* The boot line of 3.1, without a line feed; malloc. */

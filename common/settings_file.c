@@ -285,8 +285,7 @@ const struct settings_file_entry *settings_file_find(const struct settings_file 
 void settings_file_free(struct settings_file *file)
 {
     for (size_t i = 0; i < file->count; i++) {
-        explicit_bzero(file->entries[i].value, strlen(file->entries[i].value));
-        free(file->entries[i].value);
+        memory_free_secret(file->entries[i].value);
         free(file->entries[i].name);
     }
     free(file->entries);

@@ -189,27 +189,23 @@ int control_descriptor(const struct control *control)
     return control == NULL ? -1 : control->events;
 }
 
-static void sooner(int64_t *soonest, int64_t left)
-{
-    left = left < 0 ? 0 : left;
-    if (*soonest < 0 || left < *soonest) {
-        *soonest = left;
-    }
-}
-
 int64_t control_timeout_ms(const struct control *control, struct mono_ms now)
 {
-    int64_t soonest = -1;
+    struct mono_ms deadline = {0};
+    bool any = false;
 
     for (size_t i = 0; control != NULL && i < CONTROL_CLIENTS_MAX; i++) {
         if (control->clients[i].descriptor >= 0) {
-            sooner(&soonest, control->clients[i].deadline.v - now.v);
+            clock_sooner(&deadline, &any, control->clients[i].deadline);
         }
     }
     if (control != NULL && control->shut && control->client_count < CONTROL_CLIENTS_MAX) {
-        sooner(&soonest, control->paused.v - now.v);
+        clock_sooner(&deadline, &any, control->paused);
     }
-    return soonest;
+    if (!any) {
+        return -1;
+    }
+    return deadline.v > now.v ? deadline.v - now.v : 0;
 }
 
 void control_run(struct control *control, struct mono_ms now)

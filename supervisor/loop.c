@@ -531,7 +531,6 @@ int supervisor_run(struct settings *settings, const struct supervisor_hooks *hoo
 int supervisor_run_connectors(struct settings *settings, const struct worker_connectors *connectors,
                               const struct supervisor_hooks *hooks)
 {
-    size_t limit = (size_t)settings->workers;
     struct supervisor supervisor = {.settings = settings,
                                     .hooks = hooks,
                                     .signals = -1,
@@ -539,12 +538,10 @@ int supervisor_run_connectors(struct settings *settings, const struct worker_con
                                     .phase.drain_ms = pool_drain_ms(settings->shutdown_grace_ms)};
     int exit_code;
 
-    if (!settings->all_queues && settings->queue_count < limit) {
-        limit = settings->queue_count;
-    }
     log_forward_init(&supervisor.forward);
     connectors_init(&supervisor.connectors, connectors, settings->lease_ttl_ms);
-    limit += supervisor.connectors.worker_count;
+    size_t limit = settings_queue_workers(settings) + supervisor.connectors.worker_count;
+
     collect_init(&supervisor.collect, limit);
     workers_init(&supervisor.workers, settings, limit, hooks->run, &supervisor.collect, &supervisor.forward);
     workers_add_connectors(&supervisor.workers, connectors, &supervisor.connectors, hooks->run_connector);

@@ -169,14 +169,6 @@ void notify_tick(struct notify *notify, struct mono_ms now)
     }
 }
 
-static void sooner(struct mono_ms *deadline, bool *any, struct mono_ms other)
-{
-    if (!*any || other.v < deadline->v) {
-        *deadline = other;
-        *any = true;
-    }
-}
-
 bool notify_deadline(const struct notify *notify, struct mono_ms *deadline)
 {
     bool any = false;
@@ -185,13 +177,13 @@ bool notify_deadline(const struct notify *notify, struct mono_ms *deadline)
         return false;
     }
     if (notify->unsent[0] != '\0') {
-        sooner(deadline, &any, notify->next_try);
+        clock_sooner(deadline, &any, notify->next_try);
     }
     if (notify->beat_ms > 0) {
-        sooner(deadline, &any, notify->next_beat);
+        clock_sooner(deadline, &any, notify->next_beat);
     }
     if (has_news(notify)) {
-        sooner(deadline, &any, notify->next_status);
+        clock_sooner(deadline, &any, notify->next_status);
     }
     return any;
 }

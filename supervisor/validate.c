@@ -9,19 +9,9 @@
 /* Below it the broker's largest answer doesn't fit (spec 3.1). */
 #define ROOMY_MEMORY_BYTES ((int64_t)256 << 20)
 
-static int check_memory(const struct settings *settings, struct error *error)
-{
-    size_t workers = (size_t)settings->workers;
-
-    if (!settings->all_queues && settings->queue_count < workers) {
-        workers = settings->queue_count;
-    }
-    return shard_check_memory((uint64_t)settings->memory_bytes, workers, error);
-}
-
 int validate_settings(const struct settings *settings, struct error *error)
 {
-    return check_memory(settings, error);
+    return shard_check_memory((uint64_t)settings->memory_bytes, settings_queue_workers(settings), error);
 }
 
 struct telling {

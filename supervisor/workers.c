@@ -388,13 +388,11 @@ bool workers_deadline(const struct workers *workers, struct mono_ms *deadline)
     for (size_t i = 0; i < workers->count; i++) {
         struct mono_ms own = {0};
 
-        if (pool_deadline(&workers->list[i].life, &own) && (!any || own.v < deadline->v)) {
-            *deadline = own;
-            any = true;
+        if (pool_deadline(&workers->list[i].life, &own)) {
+            clock_sooner(deadline, &any, own);
         }
-        if (log_source_deadline(&workers->list[i].log, &own) && (!any || own.v < deadline->v)) {
-            *deadline = own;
-            any = true;
+        if (log_source_deadline(&workers->list[i].log, &own)) {
+            clock_sooner(deadline, &any, own);
         }
     }
     return any;

@@ -32,12 +32,9 @@ static void say_found(const struct worker_connectors *connectors)
 static int check_memory(const struct settings *settings, const struct worker_connectors *connectors,
                         struct error *error)
 {
-    size_t workers = settings->all_queues || settings->queue_count > 0 ? (size_t)settings->workers : 0;
+    size_t workers = settings_queue_workers(settings) + worker_connectors_count(connectors);
 
-    if (!settings->all_queues && settings->queue_count < workers) {
-        workers = settings->queue_count;
-    }
-    return shard_check_memory((uint64_t)settings->memory_bytes, workers + worker_connectors_count(connectors), error);
+    return shard_check_memory((uint64_t)settings->memory_bytes, workers, error);
 }
 
 /* The control socket is called after the sink: without one, after the first connector. */

@@ -13,6 +13,7 @@
 #include "common/http.h"
 #include "common/memory.h"
 #include "common/sigv4.h"
+#include "common/small_file.h"
 #include "worker/connector/options.h"
 
 #define CONNECT_TIMEOUT_MS 2000
@@ -157,8 +158,7 @@ static void ask(struct credential_chain *chain, struct question *question, crede
     chain->request = http_start(question->http, &options, on_answer, chain);
     free(question->url);
     for (size_t i = 0; i < options.header_count; i++) {
-        OPENSSL_cleanse(question->headers[i], strlen(question->headers[i]));
-        free(question->headers[i]);
+        memory_free_secret(question->headers[i]);
     }
     if (chain->request == NULL) {
         drop_body(chain);
@@ -170,23 +170,16 @@ static void ask(struct credential_chain *chain, struct question *question, crede
 /* A small text file, without the line feed at its end; malloc. NULL: *error says why. */
 static char *read_file(const char *path, struct error *error)
 {
-    FILE *file = fopen(path, "re");
-    char *text = NULL;
-    size_t size = 0;
+    char *text = memory_new(FILE_MAX, 1);
+    struct error reason;
+    ssize_t size = small_file_read(path, text, FILE_MAX - 1, &reason);
 
-    if (file != NULL) {
-        text = memory_new(FILE_MAX, 1);
-        size = fread(text, 1, FILE_MAX - 1, file);
-    }
-    if (file == NULL || ferror(file) != 0) {
-        error_set_errno(error, "can't read %s", path);
+    if (size < 0) {
+        error_set(error, reason.code, "can't read %s: %s", path, reason.message);
         free(text);
-        text = NULL;
+        return NULL;
     }
-    if (file != NULL) {
-        (void)fclose(file);
-    }
-    while (text != NULL && size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r')) {
+    while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r')) {
         text[--size] = '\0';
     }
     return text;
@@ -249,8 +242,7 @@ static bool try_web_identity(struct credential_chain *chain)
     add_field(&form, "RoleArn", role);
     add_field(&form, "RoleSessionName", session != NULL ? session : "picomq-s3-sink");
     add_field(&form, "WebIdentityToken", token);
-    OPENSSL_cleanse(token, strlen(token));
-    free(token);
+    memory_free_secret(token);
     char *base = endpoint != NULL ? memory_copy(endpoint, strlen(endpoint)) : sink_aws_endpoint("sts", chain->region);
     static const char type[] = "Content-Type: application/x-www-form-urlencoded";
     struct question question = {.http = chain->http,
@@ -275,10 +267,7 @@ static bool try_profile(struct credential_chain *chain)
     char *text = path[0] != '\0' ? read_file(path, &chain->error) : NULL;
     bool is_there = text != NULL && credentials_read_profile(text, profile, &chain->result) == 0;
 
-    if (text != NULL) {
-        OPENSSL_cleanse(text, strlen(text));
-    }
-    free(text);
+    memory_free_secret(text);
     chain->source = "the shared profile";
     if (is_there) {
         found(chain);
@@ -347,10 +336,7 @@ static bool try_container(struct credential_chain *chain)
                                 .url = relative != NULL ? memory_format("http://169.254.170.2%s", relative)
                                                         : memory_copy(full, strlen(full)),
                                 .headers = {token != NULL ? memory_format("Authorization: %s", token) : NULL}};
-    if (read != NULL) {
-        OPENSSL_cleanse(read, strlen(read));
-        free(read);
-    }
+    memory_free_secret(read);
     ask(chain, &question, take_json);
     return true;
 }
@@ -479,10 +465,7 @@ void credential_chain_destroy(struct credential_chain *chain)
     http_client_destroy(chain->http);
     http_client_destroy(chain->direct);
     for (size_t i = 0; i < VARIABLE_COUNT; i++) {
-        if (chain->values[i] != NULL) {
-            OPENSSL_cleanse(chain->values[i], strlen(chain->values[i]));
-            free(chain->values[i]);
-        }
+        memory_free_secret(chain->values[i]);
     }
     free(chain->metadata_token);
     free(chain->region);

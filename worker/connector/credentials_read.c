@@ -1,5 +1,4 @@
 /* What the sources of credentials answer: credentials.h. */
-#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,25 +7,17 @@
 #include "common/s3_xml.h"
 #include "worker/connector/credentials.h"
 
-static void free_secret(char **secret)
-{
-    if (*secret != NULL) {
-        OPENSSL_cleanse(*secret, strlen(*secret));
-        free(*secret);
-        *secret = NULL;
-    }
-}
-
 void sink_credentials_free(struct sink_credentials *credentials)
 {
-    free_secret(&credentials->access_key);
-    free_secret(&credentials->secret_key);
-    free_secret(&credentials->session_token);
+    memory_free_secret(credentials->access_key);
+    memory_free_secret(credentials->secret_key);
+    memory_free_secret(credentials->session_token);
+    credentials->access_key = credentials->secret_key = credentials->session_token = NULL;
 }
 
 static void replace(char **field, const char *text, size_t size)
 {
-    free_secret(field);
+    memory_free_secret(*field);
     *field = size > 0 ? memory_copy(text, size) : NULL;
 }
 

@@ -2,14 +2,12 @@
 #include "worker/connector/definition.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/memory.h"
+#include "common/small_file.h"
 #include "worker/connector/definition_internal.h"
 
 /* A file that could be read as TOML and has a key. */
@@ -42,23 +40,15 @@ static void add_fault(struct loading *loading, const char *source, const char *k
 
 static char *read_whole(const char *path, size_t *size, struct error *error)
 {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     char *bytes = memory_new(TOML_SIZE_MAX + 2, 1);
-    ssize_t got = 1;
+    ssize_t filled = small_file_read(path, bytes, TOML_SIZE_MAX + 1, error);
 
-    *size = 0;
-    while (descriptor >= 0 && got > 0 && *size <= TOML_SIZE_MAX) {
-        got = read(descriptor, bytes + *size, TOML_SIZE_MAX + 1 - *size);
-        *size += got > 0 ? (size_t)got : 0;
-    }
-    if (descriptor < 0 || got < 0) {
-        (void)error_set_errno(error, "cannot be read");
+    if (filled < 0) {
+        error_prefix(error, "cannot be read");
         free(bytes);
-        bytes = NULL;
+        return NULL;
     }
-    if (descriptor >= 0) {
-        (void)close(descriptor);
-    }
+    *size = (size_t)filled;
     return bytes;
 }
 

@@ -411,8 +411,7 @@ static int read_options(const struct toml_value *root, struct definition *defini
         return error_set(error, QS_ERROR_NO_MEMORY, "out of memory");
     }
     enum sink_refusal refusal = sink_options_parse(text, strlen(text), &definition->options, error);
-    explicit_bzero(text, strlen(text));
-    free(text);
+    memory_free_secret(text);
     if (refusal != SINK_ACCEPTED) {
         error_prefix(error, "[plugin_config]");
         return QS_ERROR_INPUT;
@@ -487,8 +486,7 @@ static void free_topics(struct definition_topics *topics)
     }
     for (size_t i = 0; i < topics->property_count; i++) {
         free(topics->properties[i].name);
-        explicit_bzero(topics->properties[i].value, strlen(topics->properties[i].value));
-        free(topics->properties[i].value);
+        memory_free_secret(topics->properties[i].value);
     }
     free(topics->subscriptions);
     free(topics->properties);

@@ -89,8 +89,7 @@ int kafka_settings_read(char *const *environment, struct kafka_settings *setting
 void kafka_settings_free(struct kafka_settings *settings)
 {
     for (size_t i = 0; i < settings->count; i++) {
-        explicit_bzero(settings->list[i].value, strlen(settings->list[i].value));
-        free(settings->list[i].value);
+        memory_free_secret(settings->list[i].value);
     }
     *settings = (struct kafka_settings){0};
 }

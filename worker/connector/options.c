@@ -312,19 +312,8 @@ enum sink_refusal sink_options_parse(const char *json, size_t size, struct sink_
     return refusal;
 }
 
-static void free_secret(char *secret)
-{
-    if (secret != NULL) {
-        OPENSSL_cleanse(secret, strlen(secret));
-        free(secret);
-    }
-}
-
 void sink_options_free(struct sink_options *options)
 {
-    free_secret(options->store.access_key);
-    free_secret(options->store.secret_key);
-    options->store.access_key = options->store.secret_key = NULL;
     settings_free(&options->store);
     free(options->path_template);
     free(options->spool_dir);
