@@ -1,5 +1,6 @@
 """What each durability promises when the host is killed, and the spool: that it loses nothing and doubles nothing, is
 locked, mended, and gets along without the bucket."""
+import collections
 import errno
 import json
 import os
@@ -8,8 +9,9 @@ import resource
 import subprocess
 import tempfile
 import unittest
+import zlib
 
-from bucket_server import BucketServer
+from bucket_server import BucketServer, Request
 from plugin_host import ERROR, INFO, WARN, Host, Record
 from plugin_test import config, lines, name, records
 from processes import until
@@ -179,9 +181,10 @@ class Crash(Case):
         self.assertEqual(host.close(1), 0)
         self.assertEqual(self.offsets(), list(range(6)))
 
-    def run_until_killed(self, at: int, batches: list[list[Record]], first: int, **more) -> int:
-        """Hands over the batches from `first` on, as a runtime does that commits what was answered with 0; the host is
-        killed at the request number `at`. The batches that were committed."""
+    def run_until_killed(self, at: int, batches: list[list[Record]], first: int, lag: int = 0, **more) -> int:
+        """Hands over the batches from `first` on, as a runtime does that commits what was answered with 0 before it
+        hands over the next; the host is killed at the request number `at`. Which batch comes first after that: with
+        lag, the commit of the last one is lost with the host."""
         host = self.host()
         count = [0]
 
@@ -191,18 +194,19 @@ class Crash(Case):
                 os.kill(host.process.pid, 9)
             return None
         self.s3.answer = answer
-        committed = first
+        number = first
         try:
             if host.open(1, self.config(**more)) != 0:
-                return committed
-            for batch in batches[first:]:
-                if host.consume(1, 't', batch) != 0:
-                    return committed
-                committed += 1
+                return first
+            while number < len(batches):
+                if host.consume(1, 't', batches[number]) != 0:
+                    return number
+                number += 1
             host.close(1)
         except AssertionError:
-            pass  # the host has ended
-        return committed
+            if number < len(batches):  # the host has ended, maybe within a call
+                return number
+        return max(number - lag, first)
 
     def test_a_batch_that_was_part_new_is_known_after_the_next_crash(self):
         """Offset 2 is in the file before, and was a repeat in the batch that comes again."""
@@ -225,10 +229,9 @@ class Crash(Case):
                 with self.subTest(at=at, lag=lag):
                     self.s3.objects.clear()
                     self.spool = self.spool.with_name(f'spool-{at}-{lag}')
-                    committed = self.run_until_killed(at, batches, 0, **options)
-                    # The commit of the last batch may be lost with the host.
-                    again = self.run_until_killed(at + 3, batches, max(committed - lag, 0), **options)
-                    self.run_until_killed(0, batches, max(max(committed - lag, again) - lag, 0), **options)
+                    first = self.run_until_killed(at, batches, 0, lag, **options)
+                    first = self.run_until_killed(at + 3, batches, first, lag, **options)
+                    self.run_until_killed(0, batches, first, **options)
                     self.assertEqual(self.spooled(), [])
                     self.assertEqual(sorted(self.offsets()), list(range(20)))
 
@@ -382,15 +385,21 @@ class Full(Case):
 
 
 class Storm(Case):
-    """Eight threads, a bucket that refuses every fourth request, files of age, and close in the middle of it all."""
+    """Eight threads, a bucket that refuses, files of age, and close in the middle of it all."""
+    def refuse(self, request: Request) -> int | None:
+        """By key, so that it is no matter which thread is quicker: every fourth file's first attempt, every ninth's
+        first two, which are all it has; a marker's or a removal's first attempt, so that it comes with the second."""
+        if 'probe' in request.key:
+            return None
+        self.asked[request.method, request.key] += 1
+        number = zlib.crc32(request.key.encode())
+        refused = 1 if request.key.endswith('.lost') else 2 if number % 9 == 0 else 1 if number % 4 == 0 else 0
+        return 503 if self.asked[request.method, request.key] <= refused else None
+
     def storm(self, durability: str, **more) -> tuple[dict[str, set[int]], dict[str, list[int]]]:
         """The offsets that were confirmed, and those that are in the bucket, by topic and partition."""
-        count = [0]
-
-        def answer(request):
-            count[0] += 1
-            return 503 if count[0] % 4 == 0 and 'probe' not in request.key else None
-        self.s3.answer = answer
+        self.asked: collections.Counter[tuple[str, str]] = collections.Counter()
+        self.s3.answer = self.refuse
         given = self.config(durability=durability, file_rotation='messages', max_messages_per_file=7, max_attempts=2,
                             max_file_age='15ms', **more)
         if durability != 'spooled':
@@ -425,6 +434,9 @@ class Storm(Case):
         confirmed, found = self.storm('buffered')
         for place, offsets in confirmed.items():
             self.assertLessEqual(offsets, set(found[place]))
+        markers = [key for key in self.s3.keys() if key.endswith('.lost')]
+        self.assertGreater(len(markers), 0)
+        self.assertEqual([key for key in markers if key.removesuffix('.lost') in self.s3.objects], [])
 
     def test_uploaded_has_what_was_confirmed(self):
         confirmed, found = self.storm('uploaded', compression='none')

@@ -113,6 +113,33 @@ START_TEST(passing_answers_are_tried_again)
 }
 END_TEST
 
+START_TEST(a_removal_is_tried_again_too)
+{
+    const struct scripted_step steps[] = {busy, {.status = 204}};
+    set_up(steps, 2);
+    struct sink_upload_options removal = {.key = "k", .max_attempts = 2, .second_delay_ms = 1};
+    sink_upload_start(reactor, bucket, &removal, on_again, on_done, &outcome);
+    run_until_done();
+    ck_assert_int_eq(outcome.error.code, QS_OK);
+    ck_assert_int_eq(outcome.again, 1);
+    struct scripted_request last = scripted_server_request(server, 1);
+    ck_assert_int_eq(strncmp(last.head, "DELETE /b/k ", 12), 0);
+    tear_down();
+}
+END_TEST
+
+START_TEST(a_removal_says_that_it_was_one)
+{
+    const struct scripted_step steps[] = {busy};
+    set_up(steps, 1);
+    struct sink_upload_options removal = {.key = "k", .max_attempts = 1, .second_delay_ms = 1};
+    sink_upload_start(reactor, bucket, &removal, on_again, on_done, &outcome);
+    run_until_done();
+    ck_assert_ptr_nonnull(strstr(outcome.error.message, "S3 DeleteObject failed, attempt 1: delete k: 503"));
+    tear_down();
+}
+END_TEST
+
 START_TEST(attempts_end)
 {
     const struct scripted_step steps[] = {busy, busy, good};
@@ -227,6 +254,8 @@ int main(void)
     Suite *suite = suite_create("sink_upload");
     TCase *test = tcase_create("upload");
     tcase_add_test(test, passing_answers_are_tried_again);
+    tcase_add_test(test, a_removal_is_tried_again_too);
+    tcase_add_test(test, a_removal_says_that_it_was_one);
     tcase_add_test(test, attempts_end);
     tcase_add_test(test, other_answers_end_it_at_once);
     tcase_add_test(test, for_ever_is_whatever_the_answer);

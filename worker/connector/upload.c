@@ -1,4 +1,4 @@
-/* An object put with its attempts: upload.h. */
+/* An object put, or removed, with its attempts: upload.h. */
 #include "worker/connector/upload.h"
 
 #include <stdlib.h>
@@ -59,11 +59,12 @@ static void conclude(struct sink_upload *upload)
     sink_upload_done *done = upload->done;
     void *argument = upload->argument;
     struct error error = upload->error;
+    const char *operation = upload->options.body != NULL ? "PutObject" : "DeleteObject";
 
     if (error.code != QS_OK && error.status != 0 && !error.retriable) {
-        error_prefix(&error, "S3 PutObject returned non-retriable status %d", error.status);
+        error_prefix(&error, "S3 %s returned non-retriable status %d", operation, error.status);
     } else if (error.code != QS_OK) {
-        error_prefix(&error, "S3 PutObject failed, attempt %u", upload->attempts);
+        error_prefix(&error, "S3 %s failed, attempt %u", operation, upload->attempts);
     }
     upload_free(upload);
     done(argument, &error);
@@ -76,8 +77,12 @@ static void attempt(void *argument)
     struct sink_upload *upload = argument;
 
     upload->attempts++;
-    upload->call = sink_bucket_put(upload->bucket, upload->key, upload->options.content_type, upload->options.body,
-                                   on_attempt, upload);
+    if (upload->options.body == NULL) {
+        upload->call = sink_bucket_remove(upload->bucket, upload->key, on_attempt, upload);
+    } else {
+        upload->call = sink_bucket_put(upload->bucket, upload->key, upload->options.content_type, upload->options.body,
+                                       on_attempt, upload);
+    }
 }
 
 static void on_attempt(void *argument, const struct error *error)

@@ -1,5 +1,5 @@
 /*
- * An object put with its attempts (seed, "How it works"; spec 5.2): the delay before attempt n is the first one doubled
+ * An object put, or removed, with its attempts (seed, "How it works"; spec 5.2): the delay before attempt n is the first one doubled
  * with each, with 20 percent jitter and a cap of 60 seconds. Transport errors, 5xx, 408 and 429 are tried again; any
  * other status ends it at once, unless it is tried for ever.
  */
@@ -17,12 +17,12 @@ struct sink_upload;
 struct sink_upload_options {
     const char *key; /* copied */
     const char *content_type;
-    const struct object_body *body; /* borrowed until done or cancelled */
+    const struct object_body *body; /* borrowed until done or cancelled; NULL: the object is removed */
     uint32_t max_attempts;          /* 0: for ever, whatever the answer */
     int64_t second_delay_ms;        /* before attempt 2; doubled before each further one */
 };
 
-/* error: clear where the object is up, else what the last attempt said. */
+/* error: clear where the object is up, or gone, else what the last attempt said. */
 typedef void sink_upload_done(void *argument, const struct error *error);
 /* Told of an attempt that failed and is followed by another, after delay_ms. */
 typedef void sink_upload_again(void *argument, const struct error *error, uint32_t attempt, int64_t delay_ms);

@@ -79,6 +79,19 @@ static void name_marker(struct flight *flight)
     snprintf(flight->other_key, sizeof flight->other_key, "%s.lost", flight->key);
 }
 
+/* body: NULL to remove it. Patient: once the sink is closed nothing else will ever say what it says. */
+static void marker_send(struct flight *flight, const struct object_body *body, void (*done)(struct network_job *job))
+{
+    flight->job = (struct network_job){.key = flight->other_key,
+                                       .content_type = "text/plain; charset=utf-8",
+                                       .body = body,
+                                       .max_attempts = flight->options->max_attempts,
+                                       .second_delay_ms = 2 * flight->options->retry_delay_ms,
+                                       .patient = true,
+                                       .done = done};
+    network_submit(flight->network, &flight->job);
+}
+
 static void marker_removed(struct network_job *job)
 {
     struct flight *flight = flight_of(job);
@@ -99,8 +112,7 @@ static void file_is_up(struct flight *flight)
         return;
     }
     name_marker(flight);
-    flight->job = (struct network_job){.kind = NETWORK_REMOVE, .key = flight->other_key, .done = marker_removed};
-    network_submit(flight->network, &flight->job);
+    marker_send(flight, NULL, marker_removed);
 }
 
 static void marker_written(struct network_job *job)
@@ -145,14 +157,7 @@ void flight_lose(struct flight *flight)
         conclude(flight, FLIGHT_LOST);
         return;
     }
-    flight->job = (struct network_job){.kind = NETWORK_PUT,
-                                       .key = flight->other_key,
-                                       .content_type = "text/plain; charset=utf-8",
-                                       .body = &flight->body,
-                                       .max_attempts = flight->options->max_attempts,
-                                       .second_delay_ms = 2 * flight->options->retry_delay_ms,
-                                       .done = marker_written};
-    network_submit(flight->network, &flight->job);
+    marker_send(flight, &flight->body, marker_written);
 }
 
 static void file_put(struct network_job *job)
@@ -171,8 +176,7 @@ static void file_put(struct network_job *job)
 
 void flight_start(struct flight *flight)
 {
-    flight->job = (struct network_job){.kind = NETWORK_PUT,
-                                       .key = flight->key,
+    flight->job = (struct network_job){.key = flight->key,
                                        .content_type = sink_shape_content_type(&flight->shape),
                                        .body = &flight->body,
                                        .max_attempts = flight->max_attempts,

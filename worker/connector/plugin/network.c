@@ -46,11 +46,10 @@ static void job_done(struct network_job *job, const struct error *error)
     TAILQ_REMOVE(&job->network->running, job, link);
     job->error = *error;
     job->upload = NULL;
-    job->call = NULL;
     job->done(job);
 }
 
-static void on_put(void *argument, const struct error *error)
+static void on_done(void *argument, const struct error *error)
 {
     struct network_job *job = argument;
 
@@ -62,28 +61,19 @@ static void on_again(void *argument, const struct error *error, uint32_t attempt
 {
     const struct network_job *job = argument;
 
-    log_line(LOG_WARN, NULL, "upload of %s: attempt %u: %s; the next one in %lld ms", job->key, attempt, error->message,
+    log_line(LOG_WARN, NULL, "%s of %s: attempt %u: %s; the next one in %lld ms", job->body != NULL ? "upload" : "removal", job->key, attempt, error->message,
              (long long)delay_ms);
-}
-
-static void on_removed(void *argument, const struct error *error)
-{
-    job_done(argument, error);
 }
 
 static void job_start(struct network *network, struct network_job *job)
 {
     TAILQ_INSERT_TAIL(&network->running, job, link);
-    if (job->kind == NETWORK_REMOVE) {
-        job->call = sink_bucket_remove(network->bucket, job->key, on_removed, job);
-        return;
-    }
     struct sink_upload_options options = {.key = job->key,
                                           .content_type = job->content_type,
                                           .body = job->body,
                                           .max_attempts = job->max_attempts,
                                           .second_delay_ms = job->second_delay_ms};
-    job->upload = sink_upload_start(network->reactor, network->bucket, &options, on_again, on_put, job);
+    job->upload = sink_upload_start(network->reactor, network->bucket, &options, on_again, on_done, job);
 }
 
 /* done() may submit, but not start: the list only shrinks while it is walked. */
@@ -93,7 +83,7 @@ static void hurry_all(struct network *network)
 
     for (struct network_job *job = TAILQ_FIRST(&network->running); job != NULL; job = next) {
         next = TAILQ_NEXT(job, link);
-        if (job->upload != NULL) {
+        if (!job->patient) {
             job->hurried = true;
             sink_upload_last(job->upload);
         }
@@ -107,11 +97,7 @@ static void cancel_running(struct network *network)
 
     error_set(&error, QS_ERROR_TRANSPORT, "the time for it was up");
     while ((job = TAILQ_FIRST(&network->running)) != NULL) {
-        if (job->upload != NULL) {
-            sink_upload_cancel(job->upload);
-        } else {
-            sink_bucket_cancel(network->bucket, job->call);
-        }
+        sink_upload_cancel(job->upload);
         job->cut = true;
         job_done(job, &error);
     }
@@ -248,7 +234,6 @@ void network_submit(struct network *network, struct network_job *job)
     job->network = network;
     job->cut = job->hurried = false;
     job->upload = NULL;
-    job->call = NULL;
     pthread_mutex_lock(&network->lock);
     TAILQ_INSERT_TAIL(&network->submitted, job, link);
     pthread_mutex_unlock(&network->lock);

@@ -18,16 +18,14 @@
 
 struct network;
 
-enum network_job_kind { NETWORK_PUT, NETWORK_REMOVE };
-
 /* All but what is said to be the network's is set before network_submit() and stays until done(). */
 struct network_job {
-    enum network_job_kind kind;
     const char *key;
     const char *content_type;
-    const struct object_body *body;
-    uint32_t max_attempts;   /* of a put; 0: for ever */
-    int64_t second_delay_ms; /* of a put */
+    const struct object_body *body; /* NULL: the object is removed */
+    uint32_t max_attempts;          /* 0: for ever */
+    int64_t second_delay_ms;
+    bool patient; /* has its attempts whatever network_hurry() says */
     void (*done)(struct network_job *job);
     /* What came of it. */
     struct error error; /* clear: it is done */
@@ -36,14 +34,14 @@ struct network_job {
     struct network *network;
     TAILQ_ENTRY(network_job) link;
     struct sink_upload *upload;
-    struct bucket_call *call;
     bool hurried;
 };
 
 /* options must outlive it. NULL: *error says why, and nothing is left. */
 struct network *network_start(const struct sink_options *options, pico_log_fn log, struct error *error);
 void network_submit(struct network *network, struct network_job *job);
-/* Delays between attempts end at once, and attempts under way are the last: of jobs submitted before this call. */
+/* Delays between attempts end at once, and attempts under way are the last: of jobs submitted before this call, but for
+ * the patient. */
 void network_hurry(struct network *network);
 /* Ends every job submitted before this call. */
 void network_cancel_all(struct network *network);

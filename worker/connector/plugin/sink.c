@@ -14,6 +14,9 @@
 /* Of the time that close has, what is left for markers. */
 #define MARKER_MS 5000
 
+/* What close waits for a probe that is still under way, and then for its end after each time it is cut. */
+#define PROBE_MS 2000
+
 struct timespec sink_timespec(struct mono_ms at)
 {
     return (struct timespec){.tv_sec = (time_t)(at.v / 1000), .tv_nsec = (long)(at.v % 1000) * 1000000};
@@ -52,7 +55,7 @@ static void probe_written(struct network_job *job)
     struct sink *sink = sink_of(job);
 
     if (job->error.code == QS_OK) {
-        *job = (struct network_job){.kind = NETWORK_REMOVE, .key = SINK_PROBE_KEY, .done = probe_removed};
+        *job = (struct network_job){.key = SINK_PROBE_KEY, .max_attempts = 1, .done = probe_removed};
         network_submit(sink->network, job);
         return;
     }
@@ -69,8 +72,7 @@ static void probe_start(struct sink *sink)
     static const struct sink_body nothing;
 
     (void)sink_bucket_body(&sink->options, &nothing, &sink->probe.body);
-    sink->probe.job = (struct network_job){.kind = NETWORK_PUT,
-                                           .key = SINK_PROBE_KEY,
+    sink->probe.job = (struct network_job){.key = SINK_PROBE_KEY,
                                            .content_type = "application/octet-stream",
                                            .body = &sink->probe.body,
                                            .max_attempts = 1,
@@ -87,12 +89,27 @@ static void probe_wait(struct sink *sink)
     pthread_mutex_unlock(&sink->lock);
 }
 
-static bool probe_has_ended(struct sink *sink)
+/* Whether it has ended by then. */
+static bool probe_wait_until(struct sink *sink, struct mono_ms deadline)
 {
+    struct timespec until = sink_timespec(deadline);
+    int timed_out = 0;
+
     pthread_mutex_lock(&sink->lock);
+    while (!sink->probe.ended && timed_out == 0) {
+        timed_out = pthread_cond_timedwait(&sink->changed, &sink->lock, &until);
+    }
     bool ended = sink->probe.ended;
     pthread_mutex_unlock(&sink->lock);
     return ended;
+}
+
+/* Not cut at once: between its write and its removal the object would stay in the bucket. */
+static void probe_finish(struct sink *sink)
+{
+    while (!probe_wait_until(sink, (struct mono_ms){clock_mono().v + PROBE_MS})) {
+        network_cancel_all(sink->network);
+    }
 }
 
 /* ---- opening ---- */
@@ -327,10 +344,7 @@ void sink_close_end(struct sink *sink, struct mono_ms deadline)
     if (sink->spool == NULL) {
         put_up(sink, &flights, deadline);
     }
-    if (!probe_has_ended(sink)) {
-        network_cancel_all(sink->network);
-        probe_wait(sink);
-    }
+    probe_finish(sink);
     log_line(LOG_INFO, NULL, "S3 sink closed");
     sink_free(sink);
 }
