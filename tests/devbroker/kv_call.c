@@ -11,10 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WRITE_RATE  100.0
-#define WRITE_BURST 200.0
-#define READ_RATE   200.0
-#define READ_BURST  400.0
 /* Above this a lost precondition is answered bare; the real bound is the size of a database error's detail. */
 #define WINNER_LIMIT 4096
 
@@ -314,11 +310,14 @@ static bool run_batch(struct kv *kv, struct kv_request *request, size_t index_sh
 
 static bool is_limited(struct broker *broker, bool writes)
 {
-    if (!broker->options.rate_limits) {
+    double rate = (double)broker->options.kv_writes_per_second;
+
+    if (rate == 0) {
         return false;
     }
-    return writes ? !kv_take_token(&broker->kv.writes, WRITE_RATE, WRITE_BURST)
-                  : !kv_take_token(&broker->kv.reads, READ_RATE, READ_BURST);
+    /* In the proportions of the broker's own: 100 and 200 calls a second, bursts of 200 and 400 (spec 1.6). */
+    return writes ? !kv_take_token(&broker->kv.writes, rate, 2 * rate)
+                  : !kv_take_token(&broker->kv.reads, 2 * rate, 4 * rate);
 }
 
 static void answer_request(const struct call *call, struct kv_request *request, struct answer *answer)

@@ -34,7 +34,8 @@ static const char help[] =
     "  --safe-lag-ms N          how far safeTime lies behind the clock (5000)\n"
     "  --clock-offset-us N      how far the broker's clock lies ahead of this machine's (0)\n"
     "  --compression-ratio R    rendered bytes for one that maxBytes counts (4)\n"
-    "  --rate-limits            limit kv calls as the broker does (429)\n"
+    "  --rate-limits N          limit kv calls (429): N writes a second, at first twice as many, and twice that of\n"
+    "                           reads; the broker's own N is 100\n"
     "  --retention-interval-ms N  how often retention deletes (5000)\n"
     "  --embed                  start the sink as a child and watch over it, as QUEEN_S3_EMBEDDED=true does: the\n"
     "                           binary QUEEN_S3_BIN, else queen-s3 beside this one\n"
@@ -93,7 +94,7 @@ static const struct option_name {
     {"safe-lag-ms", required_argument, OPTION_SAFE_LAG},
     {"clock-offset-us", required_argument, OPTION_CLOCK_OFFSET},
     {"compression-ratio", required_argument, OPTION_RATIO},
-    {"rate-limits", no_argument, OPTION_RATE_LIMITS},
+    {"rate-limits", required_argument, OPTION_RATE_LIMITS},
     {"retention-interval-ms", required_argument, OPTION_RETENTION_INTERVAL},
     {"embed", no_argument, OPTION_EMBED},
     {"help", no_argument, OPTION_HELP},
@@ -182,7 +183,7 @@ static bool apply_option(struct options *options, int option, const char *value)
     case OPTION_CLOCK_OFFSET:
         return read_integer(value, -INT64_C(1000000000000000), INT64_C(1000000000000000), &options->clock_offset_us);
     case OPTION_RATIO: return read_ratio(value, &options->compression_ratio);
-    case OPTION_RATE_LIMITS: options->rate_limits = true; return true;
+    case OPTION_RATE_LIMITS: return read_integer(value, 1, 1000000, &options->kv_writes_per_second);
     case OPTION_RETENTION_INTERVAL: return read_integer(value, 10, 86400000, &options->retention_interval_ms);
     case OPTION_EMBED: options->embed = true; return true;
     case OPTION_RATE:

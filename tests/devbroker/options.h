@@ -34,7 +34,7 @@ struct options {
     int64_t safe_lag_ms;
     int64_t clock_offset_us;
     double compression_ratio;
-    bool rate_limits;
+    int64_t kv_writes_per_second; /* 0: no limit */
     int64_t retention_interval_ms;
     bool embed; /* --embed; the environment may ask for it as well */
 };

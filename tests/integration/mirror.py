@@ -12,6 +12,7 @@ import json
 import pathlib
 import tempfile
 import unittest
+from collections.abc import Sequence
 
 import lake
 from devbroker import DevBroker
@@ -36,7 +37,7 @@ class MirrorTest(unittest.TestCase):
         self.addCleanup(temporary.cleanup)
         self.folder = pathlib.Path(temporary.name)
 
-    def broker(self, *arguments, safe_lag_ms: int = 100, queues: tuple[str, ...] | None = None) -> DevBroker:
+    def broker(self, *arguments, safe_lag_ms: int = 100, queues: Sequence[str] | None = None) -> DevBroker:
         """With `queues` (the test's own, unless told otherwise) there, if empty: a sink that finds none of a name comes
         back a minute later."""
         broker = DevBroker(self.folder, '--queue', self.queue, '--safe-lag-ms', safe_lag_ms, *arguments)
