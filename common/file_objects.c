@@ -16,7 +16,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +23,7 @@
 #include <unistd.h>
 
 #include "common/memory.h"
+#include "common/process.h"
 
 #define TEMPORARIES  ".tmp"
 #define WRITE_SIZE   1048576u /* how much is written before *stop is looked at again */
@@ -182,7 +182,7 @@ static bool is_being_written(const char *name)
     if (errno != 0 || *end != '-' || pid <= 0 || pid > INT_MAX || pid == (long)getpid()) {
         return false;
     }
-    return kill((pid_t)pid, 0) == 0 || errno == EPERM;
+    return process_runs((pid_t)pid);
 }
 
 int file_bucket_clean(const struct file_bucket *bucket, struct error *error)

@@ -459,10 +459,17 @@ START_TEST(cleans_what_a_crash_left)
     make_file(name);
     snprintf(name, sizeof name, ".tmp/%ld-99", (long)getppid());
     make_file(name); /* another pool's, which is writing it */
+    pid_t zombie = fork();
+    if (zombie == 0)
+        _exit(0);
+    ck_assert_int_eq(waitid(P_PID, (id_t)zombie, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+    snprintf(name, sizeof name, ".tmp/%ld-99", (long)zombie);
+    make_file(name);
     put_good("kept", "x");
     ck_assert_int_eq(file_store_clean(root, BUCKET, &error), 0);
     ck_assert_int_eq(temporaries(), 1);
     expect_object("kept", "x");
+    ck_assert_int_eq(waitpid(zombie, NULL, 0), zombie);
     ck_assert_int_eq(file_store_clean(root, "no-such-bucket", &error), 0);
 }
 END_TEST
