@@ -2,7 +2,9 @@
  * The queue driver: where it starts (spec 3.4, 3.5).
  *
  * Both pointers are read; they say whether a window has to be redone, whether one only lacks its pointer, or where the
- * next begins. Numbering never restarts over an existing lake: without a pointer the bucket is asked for manifest 1.
+ * next begins. Numbering never restarts over an existing lake: the bucket is asked for the manifest of the window that
+ * would come next, the first one without a pointer. One that is there although nothing says that it was begun was
+ * committed once, and the pointer has been set back since, as a backup does that is restored.
  * Then the newest checkpoint that fits gives the positions; without one, partitions are sought.
  */
 #include <inttypes.h>
@@ -19,6 +21,7 @@
 
 static void pointers_read(void *argument);
 static void first_manifest_get(void *argument);
+static void next_manifest_get(void *argument);
 static void redo_manifest_get(void *argument);
 static void checkpoints_list(void *argument);
 static void checkpoint_get(void *argument);
@@ -64,10 +67,8 @@ static void pointers_follow(struct queue *queue)
         first_manifest_get(queue);
     else if (has_redo(queue))
         redo_manifest_get(queue);
-    else if (queue->committed_k > 0)
-        checkpoints_list(queue);
     else
-        engine_start(queue);
+        next_manifest_get(queue);
 }
 
 static void pointers_take(struct queue *queue, const struct kv_result *result)
@@ -179,16 +180,30 @@ static uint64_t manifest_lost(const struct manifest *manifest)
     return lost;
 }
 
+/* What is committed holds; where to read on comes next. */
+static void pointer_holds(struct queue *queue)
+{
+    if (queue->committed_k > 0)
+        checkpoints_list(queue);
+    else
+        engine_start(queue);
+}
+
+static void stop_for_lake_of(struct queue *queue, const char *sink)
+{
+    queue_stop(queue,
+               "this prefix holds the lake of sink %s: two sinks never share bucket and prefix; set QUEEN_S3_PREFIX",
+               sink);
+}
+
 static void manifest_of_redo(struct queue *queue, const struct manifest *manifest)
 {
     if (manifest_is_intents(queue, manifest)) {
         log_line(LOG_INFO, queue->name, "window %" PRId64 " is up already: only its pointer is written",
                  manifest->bounds.k);
         commit_from_manifest(queue, manifest->records, manifest->bytes, manifest_lost(manifest));
-    } else if (queue->committed_k > 0) {
-        checkpoints_list(queue);
     } else {
-        engine_start(queue);
+        pointer_holds(queue);
     }
 }
 
@@ -213,10 +228,7 @@ static void first_manifest_done(void *argument, const struct error *error, char 
     if (read && has_redo(queue) && manifest_is_of_intent(queue, &manifest))
         manifest_of_redo(queue, &manifest);
     else if (read && strcmp(manifest.sink, queue->host->settings->sink) != 0)
-        queue_stop(
-            queue,
-            "this prefix holds the lake of sink %s: two sinks never share bucket and prefix; set QUEEN_S3_PREFIX",
-            manifest.sink);
+        stop_for_lake_of(queue, manifest.sink);
     else
         queue_stop(queue,
                    "a lake is there but its pointer is gone: `queen-s3 recover` can rebuild it from the manifests");
@@ -248,10 +260,8 @@ static void redo_manifest_done(void *argument, const struct error *error, char *
     bool read = error->code == QS_OK && manifest_parse(bytes, size, &manifest, &parse) == 0;
     if (read)
         manifest_of_redo(queue, &manifest);
-    else if (queue->committed_k > 0)
-        checkpoints_list(queue);
     else
-        engine_start(queue);
+        pointer_holds(queue);
     if (read)
         manifest_free(&manifest);
     free(bytes);
@@ -261,6 +271,42 @@ static void redo_manifest_get(void *argument)
 {
     struct queue *queue = argument;
     manifest_get(queue, queue->intent.prefix, queue->intent.bounds.k, redo_manifest_done);
+}
+
+static void next_manifest_done(void *argument, const struct error *error, char *bytes, size_t size)
+{
+    struct queue *queue = argument;
+    struct manifest manifest;
+    struct error parse;
+    queue->store_call = NULL;
+    if (is_absent(error)) {
+        pointer_holds(queue);
+        return;
+    }
+    if (error->code != QS_OK) {
+        if (error->retriable)
+            step_again(queue, "looking behind the pointer", error, next_manifest_get);
+        else
+            queue_stop(queue, "looking behind the pointer: %s", error->message);
+        return;
+    }
+    bool read = manifest_parse(bytes, size, &manifest, &parse) == 0;
+    if (read && strcmp(manifest.sink, queue->host->settings->sink) != 0)
+        stop_for_lake_of(queue, manifest.sink);
+    else
+        queue_stop(queue,
+                   "there is a manifest of window %" PRId64 " but the pointer says %" PRId64
+                   ": the pointer was set back; `queen-s3 recover` can rebuild it from the manifests",
+                   queue->committed_k + 1, queue->committed_k);
+    if (read)
+        manifest_free(&manifest);
+    free(bytes);
+}
+
+static void next_manifest_get(void *argument)
+{
+    struct queue *queue = argument;
+    manifest_get(queue, queue->host->settings->prefix, queue->committed_k + 1, next_manifest_done);
 }
 
 /* ---- the checkpoint ---- */

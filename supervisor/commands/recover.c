@@ -291,12 +291,54 @@ static int propose(struct recovering *recovering, bool yes)
     return code;
 }
 
+struct beyond {
+    char key[LAKE_KEY_SIZE];
+    struct error error;
+};
+
+static const char *next_beyond(void *argument, size_t which)
+{
+    const struct beyond *beyond = argument;
+
+    return which == 0 ? beyond->key : NULL;
+}
+
+static int take_beyond(void *argument, size_t which, struct bucket_answer *answer)
+{
+    struct beyond *beyond = argument;
+
+    (void)which;
+    beyond->error = answer->error;
+    return 0;
+}
+
+/* A pointer that can be read may still be one of a backup. */
+static int look_beyond(struct recovering *recovering, struct error *error)
+{
+    int64_t k = recovery_beyond(&recovering->recovery);
+    struct beyond beyond;
+    const struct bucket_asking asking = {
+        .question = BUCKET_SIZE, .next = next_beyond, .take = take_beyond, .argument = &beyond};
+
+    error_clear(error);
+    if (k == 0 ||
+        lake_manifest_key(recovering->bucket->settings.prefix, recovering->escaped, k, beyond.key, error) != 0) {
+        return error->code;
+    }
+    bucket_ask(recovering->bucket, &asking);
+    recovering->recovery.overtaken = beyond.error.code == QS_OK;
+    if (beyond.error.code != QS_OK && beyond.error.code != QS_ERROR_NOT_FOUND) {
+        *error = beyond.error;
+    }
+    return error->code;
+}
+
 static int recover(struct recovering *recovering, bool yes)
 {
     const struct settings *settings = &recovering->bucket->settings;
     struct error error;
 
-    if (read_documents(recovering, &error) != 0) {
+    if (read_documents(recovering, &error) != 0 || look_beyond(recovering, &error) != 0) {
         return command_fail(COMMAND_UNREACHABLE, "%s: %s", recovering->queue, error.message);
     }
     if (recovery_check_documents(&recovering->recovery, settings, &error) != 0) {
@@ -394,8 +436,8 @@ const struct command command_recover = {
         "again would write over what is there. This proves the lake as `verify` does, and makes the pointer of the "
         "last manifest. The sink goes on from it: positions come from a checkpoint or are sought in the log by time, "
         "whatever QUEEN_S3_START says, so nothing is written twice and nothing is left out.\n"
-        "A pointer is replaced only where it can't be right: it can't be read, or the intent beside it shows that it "
-        "was set back. Any other is left alone. The queue must not be in anybody's hands: the lease must be free, and "
+        "A pointer is replaced only where it can't be right: it can't be read, or the intent beside it or a manifest "
+        "behind it shows that it was set back. Any other is left alone. The queue must not be in anybody's hands: the lease must be free, and "
         "is held while the pointer is written.\n"
         "An object that no manifest names is a fault: where the intent was lost too, it is what a sink was just "
         "writing. Once it is deleted, the sink writes those records anew.\n"

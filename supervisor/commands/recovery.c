@@ -57,9 +57,18 @@ static bool is_set_back(const struct recovery *recovery)
     return recovery->intent == RECOVERY_READ && recovery->window.bounds.k > recovery->committed_k + 1;
 }
 
+int64_t recovery_beyond(const struct recovery *recovery)
+{
+    if (recovery->committed != RECOVERY_READ || is_set_back(recovery)) {
+        return 0;
+    }
+    bool begun = recovery->intent == RECOVERY_READ && recovery->window.bounds.k == recovery->committed_k + 1;
+    return recovery->committed_k + (begun ? 2 : 1);
+}
+
 int recovery_check_documents(const struct recovery *recovery, const struct settings *settings, struct error *error)
 {
-    if (recovery->committed == RECOVERY_READ && !is_set_back(recovery)) {
+    if (recovery->committed == RECOVERY_READ && !is_set_back(recovery) && !recovery->overtaken) {
         return error_set(error, QS_ERROR_INPUT,
                          "the pointer is there, at window %" PRId64 ": there is nothing to recover",
                          recovery->committed_k);

@@ -162,13 +162,40 @@ class RecoverTest(mirror.MirrorTest):
             with self.subTest(value=value):
                 self.put(broker, 'committed', value)
                 self.assertEqual(self.recovered(broker)['k'], committed['k'])
-        # One that is behind, with nothing beside it that says so, is left alone.
+        # One that is behind, with nothing beside it that says so: the manifests do.
         self.forget(broker, 'intent')
         self.put(broker, 'committed', {**committed, 'k': 1})
-        self.refused(broker, 'the pointer is there, at window 1')
-        self.put(broker, 'committed', committed)
+        self.assertEqual(self.recovered(broker)['k'], committed['k'])
+        self.refused(broker, f'the pointer is there, at window {committed["k"]}')
         self.put(broker, 'intent', intent)
         self.goes_on(broker, sink)
+
+    def test_a_backup_that_was_restored(self):
+        """Both documents are of an earlier time, and fit each other: a sink that went on from them would write the windows
+        since then once more."""
+        broker = self.broker()
+        sink = self.sink(broker)
+        backups = []
+        for _ in range(5):
+            self.push(broker, 40)
+            self.wait_mirrored(broker, sink, self.pushed)
+            backups.append({name: broker.document(self.queue, name) for name in ('committed', 'intent')})
+        self.assertEqual(sink.terminate(), 0)
+        last = backups[-1]['committed']['k']
+        # Made after a commit, and in the middle of one.
+        for committed, intent in ((backups[1], backups[1]), (backups[1], backups[2])):
+            with self.subTest(k=committed['committed']['k'], intent=intent['intent']['k']):
+                lake = {path: path.read_bytes() for path in self.lake_folder.rglob('*') if path.is_file()}
+                self.put(broker, 'committed', committed['committed'])
+                self.put(broker, 'intent', intent['intent'])
+                self.push(broker, 30)
+                sink.start()
+                self.assertIn('queen-s3 recover', sink.wait_line('the pointer was set back'))
+                self.assertEqual(sink.terminate(), 0)
+                self.assertEqual({path: path.read_bytes() for path in lake}, lake)
+                self.assertEqual(self.recovered(broker)['k'], last)
+                self.goes_on(broker, sink)
+                last = broker.document(self.queue, 'committed')['k']
 
     # What it refuses
 

@@ -192,15 +192,62 @@ END_TEST
 
 /* ---- the pointer ---- */
 
-START_TEST(after_t0_nothing_is_asked_of_the_store)
+START_TEST(after_t0_the_store_is_asked_for_a_lake_and_nothing_else)
 {
     rig_begin();
     rig_committed(0, T0);
     rig_run();
-    ck_assert_str_eq(world_trace(&rig.w, STORE_ALL), "");
+    ck_assert_str_eq(world_trace(&rig.w, STORE_ALL), GET_1 "\n");
     ck_assert_int_eq(rig_report().k, 0);
     ck_assert_int_eq(rig_report().end_us, T0);
     rig_end();
+}
+END_TEST
+
+/* A backup of the broker that was restored has both documents of an earlier time: only the lake tells. */
+START_TEST(a_pointer_that_was_set_back_stops_the_queue)
+{
+    for (int k = 0; k <= 5; k += 5)
+        for (int with_intent = 0; with_intent <= 1; with_intent++) {
+            rig_begin();
+            rig_committed(k, T0);
+            if (with_intent && k > 0)
+                rig_intent(k, T0 - SECOND, T0);
+            rig_manifest("default", k + 1, T0, T0 + SECOND, WRITER);
+            push_around_t0();
+            rig_run();
+            check_stopped("was set back; `queen-s3 recover`");
+        }
+    rig_begin();
+    rig_committed(5, T0);
+    world_object(&rig.w, MANIFEST(6), "damaged", 7);
+    rig_run();
+    check_stopped("was set back");
+}
+END_TEST
+
+START_TEST(the_lake_of_another_sink_behind_the_pointer_stops_the_queue)
+{
+    rig_begin();
+    rig_committed(0, T0);
+    rig_manifest("theirs", 1, T0, T0 + SECOND, WRITER);
+    rig_run();
+    check_stopped("sink theirs");
+}
+END_TEST
+
+START_TEST(looking_behind_the_pointer_goes_on_until_the_store_answers)
+{
+    rig_begin();
+    rig_committed(5, T0);
+    rig_start();
+    world_run(&rig.w, 250, KIND(CALL_GET));
+    call_fail(world_call(&rig.w, "get " MANIFEST(6)), QS_ERROR_STATUS, 503);
+    ck_assert_int_eq(rig_state(), QUEUE_RECOVERING);
+    world_run(&rig.w, 750, KIND(CALL_GET));
+    call_fail(world_call(&rig.w, "get " MANIFEST(6)), QS_ERROR_REFUSED, 301);
+    world_settle(&rig.w, NOTHING);
+    check_stopped("looking behind the pointer");
 }
 END_TEST
 
@@ -531,7 +578,7 @@ START_TEST(without_a_checkpoint_partitions_are_sought)
 {
     begin_committed();
     rig_run();
-    ck_assert_str_eq(world_trace(&rig.w, STORE_ALL), "list " CHECKPOINTS "\n");
+    ck_assert_str_eq(world_trace(&rig.w, STORE_ALL), "get " MANIFEST(6) "\nlist " CHECKPOINTS "\n");
     check_first_fetch("fetch p1@9\n");
     ck_assert_int_eq(rig_report().checkpoint_k, -1);
     rig_end();
@@ -543,7 +590,8 @@ START_TEST(the_checkpoint_of_the_last_window_gives_the_positions)
     begin_committed();
     rig_checkpoint(5, T0, "p1", 5);
     rig_run();
-    ck_assert_str_eq(world_trace(&rig.w, STORE_ALL), "list " CHECKPOINTS "\nget " CHECKPOINT(5) "\n");
+    ck_assert_str_eq(world_trace(&rig.w, STORE_ALL),
+                     "get " MANIFEST(6) "\nlist " CHECKPOINTS "\nget " CHECKPOINT(5) "\n");
     check_first_fetch("fetch p1@5\n");
     ck_assert_int_eq(rig_report().checkpoint_k, 5);
     rig_end();
@@ -623,7 +671,8 @@ START_TEST(only_the_newest_two_at_or_below_the_pointer_are_looked_at)
     world_object(&rig.w, CHECKPOINT(5), "damaged", 7);
     world_object(&rig.w, CHECKPOINT(4), "damaged", 7);
     rig_run();
-    ck_assert_str_eq(world_trace(&rig.w, KIND(CALL_GET)), "get " CHECKPOINT(5) "\nget " CHECKPOINT(4) "\n");
+    ck_assert_str_eq(world_trace(&rig.w, KIND(CALL_GET)),
+                     "get " MANIFEST(6) "\nget " CHECKPOINT(5) "\nget " CHECKPOINT(4) "\n");
     ck_assert_int_eq(rig_state(), QUEUE_RUNNING);
     rig_end();
 }
@@ -636,14 +685,17 @@ START_TEST(a_store_that_is_away_is_waited_for)
     rig_manifest("default", 4, T0 - 2 * SECOND, T0 - SECOND, WRITER);
     rig_start();
     world_run(&rig.w, 250, STORE_ALL);
-    call_fail(world_call(&rig.w, "list*"), QS_ERROR_TRANSPORT, 0);
+    call_fail(world_call(&rig.w, "get " MANIFEST(6)), QS_ERROR_STATUS, 503);
     world_run(&rig.w, 750, STORE_ALL);
+    call_answer(world_call(&rig.w, "get " MANIFEST(6)));
+    call_fail(world_call(&rig.w, "list*"), QS_ERROR_TRANSPORT, 0);
+    world_run(&rig.w, 1500, STORE_ALL);
     call_answer(world_call(&rig.w, "list*"));
     call_fail(world_call(&rig.w, "get " CHECKPOINT(4)), QS_ERROR_STATUS, 503);
-    world_run(&rig.w, 1500, STORE_ALL);
+    world_run(&rig.w, 3000, STORE_ALL);
     call_answer(world_call(&rig.w, "get " CHECKPOINT(4)));
     call_fail(world_call(&rig.w, "get " MANIFEST(4)), QS_ERROR_STATUS, 503);
-    world_run(&rig.w, 3000, NOTHING);
+    world_run(&rig.w, 6000, NOTHING);
     check_first_fetch("fetch p1@4\n");
     rig_end();
 }
@@ -655,6 +707,7 @@ START_TEST(what_is_refused_of_a_checkpoint_costs_re_reads_and_no_more)
     rig_checkpoint(5, T0, "p1", 5);
     rig_start();
     world_run(&rig.w, 250, STORE_ALL);
+    call_fail(world_call(&rig.w, "get " MANIFEST(6)), QS_ERROR_FORBIDDEN, 403);
     call_fail(world_call(&rig.w, "list*"), QS_ERROR_FORBIDDEN, 403);
     world_settle(&rig.w, NOTHING);
     check_first_fetch("fetch p1@9\n");
@@ -663,7 +716,9 @@ START_TEST(what_is_refused_of_a_checkpoint_costs_re_reads_and_no_more)
     rig_checkpoint(5, T0, "p1", 5);
     rig_start();
     world_run(&rig.w, 250, KIND(CALL_GET));
-    call_fail(world_call(&rig.w, "get*"), QS_ERROR_FORBIDDEN, 403);
+    call_answer(world_call(&rig.w, "get " MANIFEST(6)));
+    world_settle(&rig.w, KIND(CALL_GET));
+    call_fail(world_call(&rig.w, "get " CHECKPOINT(5)), QS_ERROR_FORBIDDEN, 403);
     world_settle(&rig.w, NOTHING);
     check_first_fetch("fetch p1@9\n");
     rig_end();
@@ -708,7 +763,10 @@ static void add_nothing(Suite *all)
 static void add_pointers(Suite *all)
 {
     TCase *cases = tcase_create("pointers");
-    tcase_add_test(cases, after_t0_nothing_is_asked_of_the_store);
+    tcase_add_test(cases, after_t0_the_store_is_asked_for_a_lake_and_nothing_else);
+    tcase_add_test(cases, a_pointer_that_was_set_back_stops_the_queue);
+    tcase_add_test(cases, the_lake_of_another_sink_behind_the_pointer_stops_the_queue);
+    tcase_add_test(cases, looking_behind_the_pointer_goes_on_until_the_store_answers);
     tcase_add_test(cases, the_originals_number_for_t_end_is_read_too);
     tcase_add_test(cases, a_pointer_that_can_not_be_read_stops_the_queue);
     tcase_add_test(cases, a_stopped_queue_looks_again_after_a_minute);

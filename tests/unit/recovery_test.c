@@ -107,6 +107,28 @@ START_TEST(replaces_one_that_cannot_be_right)
 }
 END_TEST
 
+START_TEST(replaces_one_that_a_manifest_has_overtaken)
+{
+    ck_assert_int_eq(recovery_beyond(&recovery), 0);
+    take("committed", "{\"k\":3}");
+    ck_assert_int_eq(recovery_beyond(&recovery), 0);
+    take("committed", "{\"k\":3,\"tEnd\":40}");
+    ck_assert_int_eq(recovery_beyond(&recovery), 4);
+    take_intent(3, 30, 40);
+    ck_assert_int_eq(recovery_beyond(&recovery), 4);
+    take_intent(4, 40, 50); /* whose manifest a sink writes before the pointer */
+    ck_assert_int_eq(recovery_beyond(&recovery), 5);
+    take_intent(5, 50, 60);
+    ck_assert_int_eq(recovery_beyond(&recovery), 0);
+    take_intent(4, 40, 50);
+    expect_documents("the pointer is there, at window 3");
+    recovery.overtaken = true;
+    expect_documents(NULL);
+    take_windows(6);
+    expect_intent(NULL);
+}
+END_TEST
+
 START_TEST(refuses_while_somebody_holds_it)
 {
     take("lease", "{\"instance\":\"sink-1\"}");
@@ -167,6 +189,7 @@ int main(void)
     tcase_add_test(cases, rebuilds_where_there_is_nothing);
     tcase_add_test(cases, leaves_a_pointer_alone);
     tcase_add_test(cases, replaces_one_that_cannot_be_right);
+    tcase_add_test(cases, replaces_one_that_a_manifest_has_overtaken);
     tcase_add_test(cases, refuses_while_somebody_holds_it);
     tcase_add_test(cases, refuses_an_intent_of_something_else);
     tcase_add_test(cases, takes_the_intent_of_the_last_window_or_the_next);
