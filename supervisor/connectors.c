@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "common/log.h"
 #include "common/memory.h"
@@ -14,7 +15,7 @@ static void add_broken(struct connectors *connectors, const struct worker_connec
 
     connector->key = worker_connectors_fault_key(loaded, number);
     connector->broken = true;
-    (void)snprintf(connector->reason, sizeof connector->reason, "%s", worker_connectors_fault(loaded, number));
+    (void)snprintf(connector->ended, sizeof connector->ended, "%s", worker_connectors_fault(loaded, number));
 }
 
 void connectors_init(struct connectors *connectors, const struct worker_connectors *loaded, int64_t lease_ttl_ms)
@@ -47,18 +48,56 @@ void connectors_take(struct connectors *connectors, size_t worker, const struct 
     }
     struct collected_connector *connector = &connectors->list[worker];
     connector->last = *report;
+    connector->last.error[sizeof connector->last.error - 1] = '\0';
     connector->live = (struct connector_counts){report->consumed, report->processed, report->filtered, report->errors};
-    (void)snprintf(connector->reason, sizeof connector->reason, "%.*s", (int)sizeof report->error, report->error);
+    if (report->fresh_mono_ms > connector->failing.v) {
+        connector->failing.v = 0;
+        connector->ended[0] = '\0';
+    }
 }
 
 void connectors_began(struct connectors *connectors, size_t worker)
 {
     if (worker < connectors->worker_count) {
-        connectors->list[worker].running = true;
+        struct collected_connector *connector = &connectors->list[worker];
+        connector->running = true;
+        connector->broken = false;
+        connector->last = (struct report_connector){0};
     }
 }
 
-void connectors_ended(struct connectors *connectors, size_t worker, bool refused)
+static void fails(struct collected_connector *connector, struct mono_ms since)
+{
+    if (connector->failing.v == 0) {
+        connector->failing = since;
+    }
+}
+
+void connectors_not_begun(struct connectors *connectors, size_t worker, const char *why, struct mono_ms now)
+{
+    if (worker < connectors->worker_count) {
+        struct collected_connector *connector = &connectors->list[worker];
+        (void)snprintf(connector->ended, sizeof connector->ended, "its worker could not be started: %s", why);
+        fails(connector, now);
+    }
+}
+
+/* One that ends by itself has reported why. */
+static void note_end(struct collected_connector *connector, int wait_status)
+{
+    char *out = connector->ended;
+
+    if (WIFSIGNALED(wait_status)) {
+        (void)snprintf(out, sizeof connector->ended, "its worker was ended by signal %d", WTERMSIG(wait_status));
+    } else if (connector->last.error[0] != '\0') {
+        (void)snprintf(out, sizeof connector->ended, "%s", connector->last.error);
+    } else {
+        (void)snprintf(out, sizeof connector->ended, "its worker ended with exit code %d", WEXITSTATUS(wait_status));
+    }
+}
+
+void connectors_ended(struct connectors *connectors, size_t worker, enum connector_end end, int wait_status,
+                      struct mono_ms heard)
 {
     if (worker >= connectors->worker_count) {
         return;
@@ -67,9 +106,16 @@ void connectors_ended(struct connectors *connectors, size_t worker, bool refused
     connector->past = connectors_totals(connector);
     connector->live = (struct connector_counts){0};
     connector->running = false;
-    connector->broken = refused;
-    if (refused) {
-        log_line(LOG_ERROR, connector->key, "the connector stays down: %s", connector->reason);
+    connector->broken = end == CONNECTOR_REFUSED;
+    if (connector->last.owed_mono_ms > 0) { /* its next worker doesn't know of that */
+        fails(connector, (struct mono_ms){connector->last.owed_mono_ms});
+    }
+    if (end != CONNECTOR_TOLD) {
+        fails(connector, heard);
+        note_end(connector, wait_status);
+    }
+    if (end == CONNECTOR_REFUSED) {
+        log_line(LOG_ERROR, connector->key, "the connector stays down: %s", connector->ended);
     }
 }
 
@@ -102,15 +148,21 @@ size_t connectors_running(const struct connectors *connectors)
     return count;
 }
 
+const char *connector_reason(const struct collected_connector *connector)
+{
+    return connector->running && connector->last.error[0] != '\0' ? connector->last.error : connector->ended;
+}
+
 const struct collected_connector *connectors_late(const struct connectors *connectors, struct mono_ms now,
                                                   int64_t *late_ms)
 {
     for (size_t i = 0; i < connectors->worker_count; i++) {
         const struct collected_connector *connector = &connectors->list[i];
         int64_t owed = connector->last.owed_mono_ms > 0 ? now.v - connector->last.owed_mono_ms : 0;
+        int64_t failing = connector->failing.v > 0 ? now.v - connector->failing.v : 0;
 
-        if (owed > connector->limit_ms) {
-            *late_ms = owed;
+        *late_ms = owed > failing ? owed : failing;
+        if (*late_ms > connector->limit_ms) {
             return connector;
         }
     }

@@ -25,8 +25,9 @@ struct collected_connector {
     const char *key; /* NULL: a file that does not even say that */
     bool broken;     /* its definition is: it has no worker */
     bool running;
-    char reason[512]; /* why it is down, or can't read; "" while there is nothing to say */
-    int64_t limit_ms; /* for /healthz */
+    struct mono_ms failing; /* since when its workers end without one that has done well meanwhile; 0: they don't */
+    char ended[512];        /* why it is down, or what the last of those ended of; "": nothing to say */
+    int64_t limit_ms;       /* for /healthz */
     struct connector_counts past;
     struct connector_counts live;
     struct report_connector last;
@@ -45,16 +46,25 @@ void connectors_free(struct connectors *connectors);
 
 /* A report; one of a number that isn't there is ignored. */
 void connectors_take(struct connectors *connectors, size_t worker, const struct report_connector *report);
-/* A worker began, or ended: refused where it stays down. */
 void connectors_began(struct connectors *connectors, size_t worker);
-void connectors_ended(struct connectors *connectors, size_t worker, bool refused);
+void connectors_not_begun(struct connectors *connectors, size_t worker, const char *why, struct mono_ms now);
+/* It ended, and was last heard of then. */
+enum connector_end {
+    CONNECTOR_TOLD,   /* as it was told to */
+    CONNECTOR_FAILED, /* it is started again */
+    CONNECTOR_REFUSED /* it stays down */
+};
+void connectors_ended(struct connectors *connectors, size_t worker, enum connector_end end, int wait_status,
+                      struct mono_ms heard);
 /* None runs, and none will again. */
 bool connectors_all_refused(const struct connectors *connectors);
 
 struct connector_counts connectors_totals(const struct collected_connector *connector);
 size_t connectors_running(const struct connectors *connectors);
+/* Why it is down, can't read or ends again and again; "" while there is nothing to say. */
+const char *connector_reason(const struct collected_connector *connector);
 
-/* The first that owes a file for longer than it may; NULL: none does. */
+/* The first that has owed a file, or has been failing, for longer than it may; NULL: none has. */
 const struct collected_connector *connectors_late(const struct connectors *connectors, struct mono_ms now,
                                                   int64_t *late_ms);
 

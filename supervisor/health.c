@@ -44,7 +44,9 @@ static const struct collected_queue *first_late(const struct collect *collect, i
 static void say_connector(cJSON *answer, const struct collected_connector *late, int64_t late_ms)
 {
     (void)cJSON_AddStringToObject(answer, "connector", late->key);
-    (void)cJSON_AddStringToObject(answer, "partition", late->last.owed);
+    if (late->last.owed_mono_ms > 0) {
+        (void)cJSON_AddStringToObject(answer, "partition", late->last.owed);
+    }
     (void)cJSON_AddNumberToObject(answer, "staleMs", (double)late_ms);
     (void)cJSON_AddNumberToObject(answer, "limitMs", (double)late->limit_ms);
 }

@@ -117,6 +117,7 @@ static void take_connectors(struct snapshot *snapshot, const struct connectors *
     for (size_t i = 0; i < count; i++) {
         const struct collected_connector *connector = &connectors->list[i];
         struct connector_counts totals = connectors_totals(connector);
+        const char *reason = connector_reason(connector);
 
         snapshot->connectors[i] = (struct snapshot_connector){
             .key = connector->key != NULL ? copy(connector->key) : NULL,
@@ -126,7 +127,7 @@ static void take_connectors(struct snapshot *snapshot, const struct connectors *
             .buffered_bytes = connector->running ? connector->last.buffer_bytes : 0,
             .consumed = totals.consumed,
             .processed = totals.processed,
-            .reason = connector->reason[0] != '\0' ? copy(connector->reason) : NULL,
+            .reason = reason[0] != '\0' ? copy(reason) : NULL,
         };
     }
 }

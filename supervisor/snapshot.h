@@ -34,7 +34,7 @@
  *     state                     "running", "down"
  *     partitions, bufferedBytes
  *     consumed, processed       records, as the metrics have them
- *     reason                    why it is down, or was; null: nothing to say
+ *     reason                    why it is down, can't read or ends again and again; null: nothing to say
  */
 #ifndef SUPERVISOR_SNAPSHOT_H
 #define SUPERVISOR_SNAPSHOT_H

@@ -194,7 +194,6 @@ static pid_t fork_connector(struct workers *workers, struct worker *worker, int 
                                                    .report_descriptor = their_end,
                                                    .budget_bytes = worker->share};
     make_title(workers, number, title);
-    connectors_began(workers->connectors, number);
     return child_fork(&options, run_connector_errand, &errand, error);
 }
 
@@ -260,6 +259,9 @@ static int start_process(struct workers *workers, struct worker *worker, struct 
     worker->descriptor = ends[0];
     worker->cpu_seen = 0;
     worker->started = clock_mono();
+    if (is_connector(workers, worker)) {
+        connectors_began(workers->connectors, number_of(workers, worker));
+    }
     log_line(LOG_INFO, NULL, "worker %zu: started, pid %d, %zu queue%s", number_of(workers, worker), (int)pid,
              worker->queue_count, worker->queue_count == 1 ? "" : "s");
     return 0;
@@ -291,6 +293,9 @@ static void act(struct workers *workers, struct worker *worker, unsigned actions
     }
     if ((actions & POOL_FORK) != 0 && start_process(workers, worker, &error) != 0) {
         (void)pool_take(&worker->life, POOL_EXIT, now);
+        if (is_connector(workers, worker)) {
+            connectors_not_begun(workers->connectors, number, error.message, now);
+        }
         log_line(LOG_ERROR, NULL, "worker %zu: not started: %s; again in %lld ms", number, error.message,
                  (long long)worker->life.backoff_ms);
     }
@@ -329,6 +334,14 @@ static void log_end(const struct worker *worker, size_t number, enum pool_state 
     }
 }
 
+static enum connector_end connector_end_of(const struct worker *worker, bool refused)
+{
+    if (worker->life.state == POOL_ROLLING || worker->life.state == POOL_STOPPING) {
+        return CONNECTOR_TOLD;
+    }
+    return refused ? CONNECTOR_REFUSED : CONNECTOR_FAILED;
+}
+
 /* Its next life is told of after its end. */
 static void end(struct workers *workers, struct worker *worker, enum pool_event event, int wait_status,
                 struct mono_ms now)
@@ -355,7 +368,8 @@ bool workers_reaped(struct workers *workers, pid_t pid, int wait_status, const s
         close_socket(worker);
         collect_fold(workers->collect, i);
         if (is_connector(workers, worker)) {
-            connectors_ended(workers->connectors, i, refused);
+            connectors_ended(workers->connectors, i, connector_end_of(worker, refused), wait_status,
+                             worker->life.last_report);
         }
         proc_add_usage(usage, worker->cpu_seen, &worker->cpu_past);
         worker->cpu_seen = 0;

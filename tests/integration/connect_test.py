@@ -284,6 +284,54 @@ class MockTest(ConnectTest):
         self.assertRegex(shown, r'(?m)^. *orders +running +0 +4 ')
         self.assertEqual(sink.program.terminate(), 0)
 
+    @staticmethod
+    def kill_workers(sink: Sink) -> None:
+        for worker in tree(sink.pid)[1:]:
+            os.kill(worker, signal.SIGKILL)
+
+    def test_health_of_one_that_ends_again_and_again(self):
+        """Red within its limit, though no life of it owes anything for long, and green when one does well; one that
+        ended once and goes on is green all along, one that has nothing to read too."""
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        broker.create('away', 1)
+        broker.produce([kafka.Record('away', 0, b'{}')])
+        soon = {'max_file_age': '1s', 'properties': {'session.timeout.ms': 6000}}
+        control = str(self.folder / 'control.sock')
+        once = self.connect(broker, self.definition('once', **soon), name='once')
+        again = self.connect(broker, self.definition('again', **soon), name='again', QUEEN_S3_CONTROL=control)
+        away = self.connect(broker, self.definition(
+            'away', plain=False, topics='topics = ["away"]', endpoint=f'http://127.0.0.1:{free_port()}',
+            access_key_id='AKIATEST', secret_access_key='secretsecret', **soon), name='away')
+        idle = self.connect(broker, self.definition('idle', plain=False, topics='pattern = "none"', **soon),
+                            name='idle')
+        for sink, line in (once, 'assigned'), (idle, 'worker 0: started'):
+            sink.wait_line(line)
+            self.kill_workers(sink)
+        lives, lines = {again: 0, away: 0}, {again: 'worker 0: started', away: 'attempt 1 failed'}
+        red: dict[Sink, dict] = {}
+
+        def kill_and_look() -> bool:
+            for sink in lives.keys() - red.keys():
+                if sink.text().count(lines[sink]) > lives[sink]:
+                    lives[sink] += 1
+                    self.kill_workers(sink)
+                status, body = sink.health()
+                red.update({sink: body} if status == 503 else {})
+            self.assertEqual((once.health()[0], idle.health()[0]), (200, 200))
+            return len(red) == 2
+        until(kill_and_look, 'two that are red')
+        self.assertEqual([(red[sink]['connector'], red[sink]['limitMs']) for sink in lives],
+                         [('again', 30000), ('away', 30000)])
+        self.assertNotIn('partition', red[again])
+        connector, = json.loads(command({'QUEEN_S3_CONTROL': control}, 'status', '--json').stdout)['connectors']
+        self.assertEqual(connector['reason'], 'its worker was ended by signal 9')
+        again.wait_health()
+        connector, = json.loads(command({'QUEEN_S3_CONTROL': control}, 'status', '--json').stdout)['connectors']
+        self.assertIsNone(connector['reason'])
+        for sink in once, idle, again:
+            self.assertEqual(sink.program.terminate(), 0)
+
     def test_exit_codes(self):
         """Those that the manual lists."""
         broker = self.mock()

@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,20 @@ static void end(void)
     ck_assert_int_eq(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
+/* As wait() has them. */
+#define EXITED(code)    ((code) << 8)
+#define SIGNALLED(name) (name)
+
+static void fail_at(size_t worker, int wait_status, int64_t now)
+{
+    connectors_ended(&connectors, worker, CONNECTOR_FAILED, wait_status, (struct mono_ms){now});
+}
+
+static void refuse_at(size_t worker, int64_t now)
+{
+    connectors_ended(&connectors, worker, CONNECTOR_REFUSED, EXITED(2), (struct mono_ms){now});
+}
+
 static void report(size_t worker, uint64_t consumed, int64_t owed, const char *why)
 {
     struct report_connector message = {
@@ -77,7 +92,7 @@ START_TEST(broken_definitions_are_counted_and_have_no_worker)
     ck_assert_str_eq(connectors.list[0].key, "aged");
     ck_assert_str_eq(connectors.list[1].key, "plain");
     ck_assert_str_eq(connectors.list[2].key, "broken");
-    ck_assert_ptr_nonnull(strstr(connectors.list[2].reason, "broken.toml: "));
+    ck_assert_ptr_nonnull(strstr(connector_reason(&connectors.list[2]), "broken.toml: "));
     ck_assert_uint_eq(connectors_running(&connectors), 0);
     report(2, 5, 0, "");
     ck_assert_uint_eq(connectors_totals(&connectors.list[2]).consumed, 0);
@@ -88,14 +103,12 @@ START_TEST(totals_go_on_over_lives)
 {
     connectors_began(&connectors, 1);
     report(1, 10, 0, "");
-    connectors_ended(&connectors, 1, false);
+    fail_at(1, SIGNALLED(SIGKILL), 1000);
     ck_assert_uint_eq(connectors_totals(&connectors.list[1]).consumed, 10);
     connectors_began(&connectors, 1);
     ck_assert_uint_eq(connectors_running(&connectors), 1);
     report(1, 4, 0, "kafka: no broker answers");
-    ck_assert_str_eq(connectors.list[1].reason, "kafka: no broker answers");
     report(1, 6, 0, "");
-    ck_assert_str_eq(connectors.list[1].reason, "");
     struct connector_counts totals = connectors_totals(&connectors.list[1]);
     ck_assert_uint_eq(totals.consumed, 16);
     ck_assert_uint_eq(totals.processed, 8);
@@ -109,13 +122,15 @@ START_TEST(the_pool_is_over_when_all_have_refused)
 {
     ck_assert(!connectors_all_refused(&connectors));
     report(0, 0, 0, "property x: no");
-    connectors_ended(&connectors, 0, true);
-    ck_assert_str_eq(connectors.list[0].reason, "property x: no");
+    refuse_at(0, 1000);
+    ck_assert_str_eq(connector_reason(&connectors.list[0]), "property x: no");
     ck_assert(!connectors_all_refused(&connectors));
-    connectors_ended(&connectors, 1, false);
+    fail_at(1, EXITED(1), 1000);
     ck_assert(!connectors_all_refused(&connectors));
-    connectors_ended(&connectors, 1, true);
+    refuse_at(1, 1000);
     ck_assert(connectors_all_refused(&connectors));
+    connectors_began(&connectors, 0); /* in a rolling restart */
+    ck_assert(!connectors_all_refused(&connectors));
 }
 END_TEST
 
@@ -146,6 +161,112 @@ START_TEST(who_owes_a_file_for_too_long_is_late)
 }
 END_TEST
 
+static void fresh(size_t worker, int64_t fresh, int64_t owed)
+{
+    struct report_connector message = {.fresh_mono_ms = fresh, .owed_mono_ms = owed, .owed = "t/0"};
+    connectors_take(&connectors, worker, &message);
+}
+
+#define GREEN     "{\"ok\":true,\"queues\":0,\"connectors\":3}"
+#define RED(late) "{\"ok\":false,\"connector\":\"aged\",\"staleMs\":" late ",\"limitMs\":180000}"
+#define RED_OWING(late) \
+    "{\"ok\":false,\"connector\":\"aged\",\"partition\":\"t/0\",\"staleMs\":" late ",\"limitMs\":180000}"
+
+/* What its lives owe, nobody has asked for long enough: none lasts. */
+START_TEST(one_whose_workers_end_again_and_again_goes_red)
+{
+    int64_t now = 1000;
+
+    for (int life = 0; life < 10; life++, now += 10000) {
+        connectors_began(&connectors, 0);
+        fresh(0, 0, 0);
+        fail_at(0, SIGNALLED(SIGSEGV), now);
+    }
+    connectors_began(&connectors, 0);
+    fresh(0, 0, 0);
+    expect_health(1000 + 180000, 200, GREEN);
+    expect_health(1000 + 180001, 503, RED("180001"));
+    ck_assert_str_eq(connector_reason(&connectors.list[0]), "its worker was ended by signal 11");
+    fresh(0, 1000, 0); /* as well as it did before the first of them ended */
+    expect_health(1000 + 180001, 503, RED("180001"));
+    fresh(0, 1001, 0);
+    expect_health(1000 + 180001, 200, GREEN);
+    ck_assert_str_eq(connector_reason(&connectors.list[0]), "");
+}
+END_TEST
+
+START_TEST(what_a_life_owed_is_not_forgotten_with_it)
+{
+    connectors_began(&connectors, 0);
+    fresh(0, 0, 1000);
+    connectors_ended(&connectors, 0, CONNECTOR_TOLD, EXITED(0), (struct mono_ms){150000});
+    connectors_began(&connectors, 0);
+    fresh(0, 0, 0);
+    expect_health(1000 + 180001, 503, RED("180001"));
+    fresh(0, 0, 160000);
+    expect_health(1000 + 180001, 503, RED_OWING("180001"));
+    fresh(0, 170000, 0);
+    expect_health(1000 + 180001, 200, GREEN);
+}
+END_TEST
+
+START_TEST(one_that_was_told_to_end_does_not_fail_by_that)
+{
+    connectors_began(&connectors, 0);
+    fresh(0, 0, 0);
+    connectors_ended(&connectors, 0, CONNECTOR_TOLD, EXITED(0), (struct mono_ms){1000});
+    connectors_began(&connectors, 0);
+    fresh(0, 0, 0);
+    expect_health(1000000, 200, GREEN);
+    ck_assert_str_eq(connector_reason(&connectors.list[0]), "");
+}
+END_TEST
+
+START_TEST(one_that_stays_down_goes_red)
+{
+    connectors_began(&connectors, 0);
+    report(0, 1, 0, "offset 7 is no json");
+    refuse_at(0, 1000);
+    expect_health(1000 + 180000, 200, GREEN);
+    expect_health(1000 + 180001, 503, RED("180001"));
+    ck_assert_str_eq(connector_reason(&connectors.list[0]), "offset 7 is no json");
+}
+END_TEST
+
+START_TEST(one_that_can_not_be_started_goes_red)
+{
+    connectors_not_begun(&connectors, 0, "fork: no", (struct mono_ms){1000});
+    connectors_not_begun(&connectors, 0, "fork: no", (struct mono_ms){90000});
+    ck_assert_uint_eq(connectors_running(&connectors), 0);
+    expect_health(1000 + 180001, 503, RED("180001"));
+    ck_assert_str_eq(connector_reason(&connectors.list[0]), "its worker could not be started: fork: no");
+}
+END_TEST
+
+/* The worker's own words, as long as they are of the life that is told of. */
+START_TEST(reasons)
+{
+    const struct collected_connector *connector = &connectors.list[1];
+
+    connectors_began(&connectors, 1);
+    report(1, 0, 0, "kafka: no broker answers");
+    ck_assert_str_eq(connector_reason(connector), "kafka: no broker answers");
+    fail_at(1, SIGNALLED(SIGKILL), 1000);
+    ck_assert_str_eq(connector_reason(connector), "its worker was ended by signal 9");
+    connectors_began(&connectors, 1);
+    report(1, 0, 0, "kafka: no broker answers");
+    ck_assert_str_eq(connector_reason(connector), "kafka: no broker answers");
+    report(1, 0, 0, "");
+    ck_assert_str_eq(connector_reason(connector), "its worker was ended by signal 9");
+    report(1, 0, 0, "a commit could not be sent");
+    fail_at(1, EXITED(1), 2000);
+    ck_assert_str_eq(connector_reason(connector), "a commit could not be sent");
+    connectors_began(&connectors, 1);
+    fail_at(1, EXITED(0), 3000);
+    ck_assert_str_eq(connector_reason(connector), "its worker ended with exit code 0");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("connectors");
@@ -156,6 +277,12 @@ int main(void)
     tcase_add_test(cases, totals_go_on_over_lives);
     tcase_add_test(cases, the_pool_is_over_when_all_have_refused);
     tcase_add_test(cases, who_owes_a_file_for_too_long_is_late);
+    tcase_add_test(cases, one_whose_workers_end_again_and_again_goes_red);
+    tcase_add_test(cases, what_a_life_owed_is_not_forgotten_with_it);
+    tcase_add_test(cases, one_that_was_told_to_end_does_not_fail_by_that);
+    tcase_add_test(cases, one_that_stays_down_goes_red);
+    tcase_add_test(cases, one_that_can_not_be_started_goes_red);
+    tcase_add_test(cases, reasons);
     suite_add_tcase(suite, cases);
 
     SRunner *runner = srunner_create(suite);

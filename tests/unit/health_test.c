@@ -107,7 +107,7 @@ START_TEST(a_connector_is_late_by_the_file_that_a_partition_owes)
 {
     struct collected_connector list[] = {{.key = "orders", .limit_ms = 30000}, {.key = "clicks", .limit_ms = 60000}};
     struct report_connector owing = {.owed_mono_ms = 1000, .owed = "orders.eu/3"};
-    struct report_connector none = {.partitions = 4};
+    struct report_connector none = {.partitions = 4, .fresh_mono_ms = 31002};
 
     connectors = (struct connectors){.list = list, .count = 2, .worker_count = 2};
     connectors_take(&connectors, 0, &owing);
@@ -116,7 +116,7 @@ START_TEST(a_connector_is_late_by_the_file_that_a_partition_owes)
     expect(31000, 200, "{\"ok\":true,\"queues\":0,\"connectors\":2}");
     expect(31001, 503,
            "{\"ok\":false,\"connector\":\"orders\",\"partition\":\"orders.eu/3\",\"staleMs\":30001,\"limitMs\":30000}");
-    connectors_ended(&connectors, 0, false); /* its worker is down: who owes still does */
+    connectors_ended(&connectors, 0, CONNECTOR_FAILED, 0, (struct mono_ms){31001}); /* who owes still does */
     expect(31001, 503,
            "{\"ok\":false,\"connector\":\"orders\",\"partition\":\"orders.eu/3\",\"staleMs\":30001,\"limitMs\":30000}");
     connectors_take(&connectors, 0, &none);

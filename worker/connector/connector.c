@@ -17,6 +17,7 @@
 
 #define REPORT_EVERY_MS 1000
 #define DEFAULT_AGE_MS  300000
+#define SETTLED_MS      20000 /* a group that has given nothing for so long, without a word of trouble, has nothing */
 
 struct worker_connectors {
     struct definitions definitions;
@@ -29,6 +30,7 @@ struct connector_worker {
     struct consumer **consumers;
     size_t consumer_count;
     int signals;
+    struct mono_ms began;
     struct report_buffer outgoing;
     struct report_buffer incoming;
     struct timer report_timer;
@@ -128,12 +130,27 @@ static void flush_reports(struct connector_worker *worker)
 static void add_partition(const struct partition *partition, struct mono_ms now, struct report_connector *report)
 {
     int64_t late = partition_late_ms(partition, now);
+    int64_t fresh = partition_fresh(partition, now).v;
 
+    report->fresh_mono_ms = fresh < report->fresh_mono_ms ? fresh : report->fresh_mono_ms;
     report->partitions++;
     report->buffer_bytes += partition->filling.body.size + partition->flying.body.size;
     if (late > 0 && (report->owed_mono_ms == 0 || now.v - late < report->owed_mono_ms)) {
         report->owed_mono_ms = now.v - late;
         (void)snprintf(report->owed, sizeof report->owed, "%.200s/%d", partition->topic, (int)partition->number);
+    }
+}
+
+static void add_consumer(const struct connector_worker *worker, const struct consumer *consumer, struct mono_ms now,
+                         struct report_connector *report)
+{
+    bool settled = worker->connector.trouble[0] == '\0' && now.v - worker->began.v >= SETTLED_MS;
+
+    if (consumer->partition_count == 0 && !settled) {
+        report->fresh_mono_ms = 0;
+    }
+    for (size_t i = 0; i < consumer->partition_count; i++) {
+        add_partition(consumer->partitions[i], now, report);
     }
 }
 
@@ -151,14 +168,12 @@ static void fill_report(const struct connector_worker *worker, struct report_con
                                         .files = totals->files,
                                         .bytes = totals->bytes,
                                         .lost = totals->lost,
+                                        .fresh_mono_ms = connector->failed ? 0 : now.v,
                                         .committed_mono_ms = connector->committed.v};
     (void)snprintf(report->error, sizeof report->error, "%.*s", (int)sizeof report->error - 1,
                    connector->failed ? connector->failure : connector->trouble);
     for (size_t i = 0; i < worker->consumer_count; i++) {
-        const struct consumer *consumer = worker->consumers[i];
-        for (size_t j = 0; j < consumer->partition_count; j++) {
-            add_partition(consumer->partitions[j], now, report);
-        }
+        add_consumer(worker, worker->consumers[i], now, report);
     }
 }
 
@@ -337,6 +352,7 @@ int worker_run_connector(const struct worker_connector_start *start)
     if (open_worker(worker, &error) != 0) {
         connector_fail(connector, error.code == QS_ERROR_INPUT ? 2 : 1, "%s", error.message);
     } else {
+        worker->began = reactor_now(connector->reactor);
         report_due(worker);
         run_loop(worker);
     }

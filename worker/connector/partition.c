@@ -245,6 +245,7 @@ static void landed(struct partition *partition)
              partition->flying.count, partition->flight_bytes);
     open_file_clear(&partition->flying);
     connector->committed = now_of(partition);
+    partition->landed = connector->committed;
     partition->since.v = partition->filling.count > 0 ? now_of(partition).v : 0;
 }
 
@@ -524,6 +525,7 @@ static void close_if_full(struct partition *partition)
 
 void partition_reached(struct partition *partition, int64_t offset)
 {
+    partition->end = offset;
     if (partition->cut.state == CUT_READING && partition->held_count == 0 && cut_reached(&partition->cut, offset)) {
         partition->full = true;
         close_if_full(partition);
@@ -539,6 +541,7 @@ struct partition *partition_create(struct consumer *consumer, const char *topic,
     partition->consumer = consumer;
     partition->topic = memory_format("%s", topic);
     partition->number = number;
+    partition->end = CUT_NO_OFFSET;
     cut_begin(&partition->cut, false);
     return partition;
 }
@@ -649,4 +652,11 @@ int64_t partition_late_ms(const struct partition *partition, struct mono_ms now)
                  (partition->filling.count > 0 && options_of(partition)->max_file_age_ms > 0);
 
     return partition->since.v > 0 && waits ? now.v - partition->since.v : 0;
+}
+
+struct mono_ms partition_fresh(const struct partition *partition, struct mono_ms now)
+{
+    bool through = partition->cut.state == CUT_READING && partition->end >= partition->cut.next;
+
+    return through && partition_late_ms(partition, now) == 0 ? now : partition->landed;
 }

@@ -30,8 +30,10 @@ struct partition {
     size_t held_count;
     size_t held_capacity;
     bool paused;
-    bool given_up;        /* while stopping: the upload failed, and the next start does it again */
-    struct mono_ms since; /* that something waits to go up; 0: nothing does */
+    bool given_up;         /* while stopping: the upload failed, and the next start does it again */
+    struct mono_ms since;  /* that something waits to go up; 0: nothing does */
+    struct mono_ms landed; /* its last file; 0: none did yet */
+    int64_t end;           /* of the log, as last seen; CUT_NO_OFFSET: not yet */
     struct timer retry;
     struct timer age;
     struct log_limit trouble;
@@ -53,5 +55,7 @@ void partition_stop(struct partition *partition);
 bool partition_is_idle(const struct partition *partition);
 /* How long it has owed a file, spec 5.4; 0: it owes none. */
 int64_t partition_late_ms(const struct partition *partition, struct mono_ms now);
+/* Its last file; or now, where it is through its log and owes none. 0: neither. */
+struct mono_ms partition_fresh(const struct partition *partition, struct mono_ms now);
 
 #endif
