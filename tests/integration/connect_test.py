@@ -332,6 +332,30 @@ class MockTest(ConnectTest):
         for sink in once, idle, again:
             self.assertEqual(sink.program.terminate(), 0)
 
+    def test_topics_that_would_share_keys(self):
+        """Nothing of them is put where a file of the one would replace the other's, be they of one [[topics]] or two."""
+        broker = self.mock()
+        for topic in 'orders.eu', 'orders.us':
+            broker.create(topic, 1)
+            self.send(broker, 30, 1, topic=topic)
+        second = 'topics = ["orders.us"]\nconsumer_group = "second"\nschema = "json"'
+        for name, topics, template in (
+                ('one', 'topics = ["orders.eu", "orders.us"]\nconsumer_group = "one"', '{date}/{hour}'),
+                ('two', f'topics = ["orders.eu"]\nconsumer_group = "two"\n[[topics]]\n{second}', '{topic_segment[0]}')):
+            with self.subTest(template=template):
+                sink = self.connect(broker, self.definition(name, plain=False, topics=topics, path_template=template,
+                                                            prefix=name, max_messages_per_file=30), name=name)
+                line = sink.wait_line('the connector stays down')
+                self.assertIn(f"path_template '{template}' makes the same keys for the topics orders.", line)
+                self.assertEqual(sink.program.wait(), 2)
+                for path in (self.lake / name).rglob('*.jsonl'):  # the second [[topics]] may come later
+                    self.assertEqual(len({record['topic'] for record in File(path).records()}), 1)
+                self.assertLessEqual(len(list((self.lake / name).rglob('*.jsonl'))), 1)
+        sink = self.connect(broker, self.definition('three', plain=False, path_template='{topic_segment[1]}/{date}',
+                                                    topics='topics = ["orders.eu", "orders.us"]'), name='three')
+        sink.program.wait_for(lambda: len(list(self.lake.glob('[eu][us]/*/*'))) == 6, 'files of both')
+        self.assertEqual(sink.program.terminate(), 0)
+
     def test_exit_codes(self):
         """Those that the manual lists."""
         broker = self.mock()

@@ -107,6 +107,14 @@ class Spool(Case):
         self.assertEqual(self.s3.keys(), [name('new/x/t', 2, 3, 'jsonl.gz'), name('old/t', 0, 1, 'json')])
         self.assertEqual(len(json.loads(self.s3.objects[name('old/t', 0, 1, 'json')])), 2)
 
+    def test_topics_that_would_share_keys(self):
+        host = self.opened(path_template='all')
+        self.assertEqual(host.consume(1, 't', records(0, 4)), 0)
+        self.assertEqual(host.consume(1, 'u', records(0, 4)), 1)
+        self.assertEqual(host.close(1), 0)
+        self.assertEqual(self.offsets('all'), [0, 1, 2, 3, 4])
+        self.assertEqual(self.spooled(), [])
+
     def test_by_age(self):
         host = self.opened(max_file_age='50ms')
         self.assertEqual(host.consume(1, 't', records(0, 1)), 0)

@@ -460,6 +460,29 @@ class Rotation(Case):
         self.assertEqual(self.s3.keys(), [])
 
 
+    def test_topics_that_would_share_keys(self):
+        template = {'path_template': '{topic_segment[0]}', 'file_rotation': 'messages', 'max_messages_per_file': 2}
+        # What promises that nothing is lost takes in one of them.
+        self.open(durability='uploaded', **template)
+        self.assertEqual(self.host.consume(1, 'a.b', records(0, 1)), 0)
+        for _ in range(2):
+            self.assertEqual(self.host.consume(1, 'a.c', records(0, 1, b'1')), 1)
+            self.assertIn("path_template '{topic_segment[0]}' makes the keys of topic 'a.b' too",
+                          self.host.messages(ERROR)[-1])
+        self.assertEqual(self.host.consume(1, 'a.c', records(0, 1, b'1'), partition=1), 0)
+        self.assertEqual(self.host.consume(1, 'b.c', records(0, 1)), 0)
+        self.host.close(1)
+        self.assertEqual(self.s3.keys(), [name('a', 0, 1), name('a', 0, 1, partition=1), name('b', 0, 1)])
+        self.assertEqual([r['topic'] for r in lines(self.s3.objects[name('a', 0, 1)])], ['a.b'] * 2)
+        # Where it isn't promised, it is told once.
+        self.open(2, **template)
+        before = len(self.host.messages(ERROR))
+        for topic in 'a.b', 'a.c', 'a.c':
+            self.assertEqual(self.host.consume(2, topic, records(2, 3)), 0)
+        self.assertEqual(len(self.host.messages(ERROR)), before + 1)
+        self.host.close(2)
+
+
 class Attempts(Case):
     def fail(self, status: int, times: int, part: str = 't/') -> None:
         left = [times]

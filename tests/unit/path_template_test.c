@@ -110,6 +110,25 @@ START_TEST(what_is_longer_than_a_key_is_an_error_and_never_written)
 }
 END_TEST
 
+static bool parts(const char *text, const char *one, const char *other)
+{
+    return path_template_parts(text, (struct sink_slice){one, strlen(one)}, (struct sink_slice){other, strlen(other)});
+}
+
+START_TEST(topics_that_would_share_a_directory_are_told)
+{
+    ck_assert(parts("{topic}/{date}/{hour}", "orders.eu", "orders.us"));
+    ck_assert(parts("{topic_segment[-1]}/{date}", "orders.eu", "orders.us"));
+    ck_assert(parts("{topic_segment[0]}-{topic}", "orders.eu", "orders.us"));
+    ck_assert(!parts("{date}/{hour}", "orders.eu", "orders.us"));
+    ck_assert(!parts("{topic_segment[0]}/{partition}/{timestamp}", "orders.eu", "orders.us"));
+    ck_assert(!parts("{topic}", "orders eu", "orders_eu"));
+    ck_assert(!parts("{topic}", "caf\xc3\xa9", "caf_"));
+    ck_assert(parts("{topic}", "caf\xc3\xa9", "caf__"));
+    ck_assert(parts("{topic_segment[1]}", "orders", "clicks")); /* neither has a key */
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("path_template");
@@ -119,6 +138,7 @@ int main(void)
     tcase_add_test(test, a_topic_with_too_few_segments_is_an_error);
     tcase_add_test(test, a_date_after_year_9999_is_an_error_where_one_is_asked_for);
     tcase_add_test(test, what_is_longer_than_a_key_is_an_error_and_never_written);
+    tcase_add_test(test, topics_that_would_share_a_directory_are_told);
     suite_add_tcase(suite, test);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

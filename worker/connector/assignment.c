@@ -126,9 +126,35 @@ static void drop(struct consumer *consumer, const char *topic, int32_t number)
     }
 }
 
+/* A topic whose files would get the keys of this one's, and replace them; NULL: there is none. */
+static const char *find_rival(const struct connector *connector, const char *topic, int32_t number)
+{
+    const char *text = connector->definition->options.path_template;
+    struct sink_slice name = {topic, strlen(topic)};
+
+    for (size_t i = 0; i < connector->consumer_count; i++) {
+        const struct consumer *consumer = connector->consumers[i];
+        for (size_t j = 0; j < consumer->partition_count; j++) {
+            const struct partition *other = consumer->partitions[j];
+            if (other->number == number && strcmp(other->topic, topic) != 0 &&
+                !path_template_parts(text, name, (struct sink_slice){other->topic, strlen(other->topic)})) {
+                return other->topic;
+            }
+        }
+    }
+    return NULL;
+}
+
 static void add(struct consumer *consumer, const char *topic, int32_t number)
 {
     drop(consumer, topic, number);
+    const char *rival = find_rival(consumer->connector, topic, number);
+    if (rival != NULL) {
+        connector_fail(consumer->connector, 2,
+                       "path_template '%.200s' makes the same keys for the topics %.200s and %.200s, so that files of "
+                       "one replace the other's: expected {topic} in it",
+                       consumer->connector->definition->options.path_template, rival, topic);
+    }
     size_t place = place_of(consumer, topic, number);
     consumer->partitions = memory_grow(consumer->partitions, &consumer->partition_capacity,
                                        consumer->partition_count + 1, sizeof *consumer->partitions);

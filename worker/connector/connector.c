@@ -27,8 +27,6 @@ struct worker_connectors {
 struct connector_worker {
     struct connector connector;
     const struct worker_connector_start *start;
-    struct consumer **consumers;
-    size_t consumer_count;
     int signals;
     struct mono_ms began;
     struct report_buffer outgoing;
@@ -172,8 +170,8 @@ static void fill_report(const struct connector_worker *worker, struct report_con
                                         .committed_mono_ms = connector->committed.v};
     (void)snprintf(report->error, sizeof report->error, "%.*s", (int)sizeof report->error - 1,
                    connector->failed ? connector->failure : connector->trouble);
-    for (size_t i = 0; i < worker->consumer_count; i++) {
-        add_consumer(worker, worker->consumers[i], now, report);
+    for (size_t i = 0; i < worker->connector.consumer_count; i++) {
+        add_consumer(worker, worker->connector.consumers[i], now, report);
     }
 }
 
@@ -216,8 +214,8 @@ static void stop(struct connector_worker *worker)
 {
     if (!worker->connector.stopping) {
         worker->connector.stopping = true;
-        for (size_t i = 0; i < worker->consumer_count; i++) {
-            consumer_stop(worker->consumers[i]);
+        for (size_t i = 0; i < worker->connector.consumer_count; i++) {
+            consumer_stop(worker->connector.consumers[i]);
         }
     }
 }
@@ -250,8 +248,8 @@ static int watch_signals(struct connector_worker *worker, struct error *error)
 
 static bool all_idle(const struct connector_worker *worker)
 {
-    for (size_t i = 0; i < worker->consumer_count; i++) {
-        if (!consumer_is_idle(worker->consumers[i])) {
+    for (size_t i = 0; i < worker->connector.consumer_count; i++) {
+        if (!consumer_is_idle(worker->connector.consumers[i])) {
             return false;
         }
     }
@@ -264,15 +262,15 @@ static int open_consumers(struct connector_worker *worker, struct error *error)
 {
     const struct definition *definition = worker->connector.definition;
 
-    worker->consumers = memory_new(definition->topic_count, sizeof(struct consumer *));
+    worker->connector.consumers = memory_new(definition->topic_count, sizeof(struct consumer *));
     for (size_t i = 0; i < definition->topic_count; i++) {
-        worker->consumers[i] =
+        worker->connector.consumers[i] =
             consumer_create(&worker->connector, &definition->topics[i], &worker->start->connectors->kafka,
                             worker->start->budget_bytes / definition->topic_count, error);
-        if (worker->consumers[i] == NULL) {
+        if (worker->connector.consumers[i] == NULL) {
             return QS_ERROR_INPUT;
         }
-        worker->consumer_count++;
+        worker->connector.consumer_count++;
     }
     return 0;
 }
@@ -303,10 +301,12 @@ static void close_worker(struct connector_worker *worker)
 {
     struct connector *connector = &worker->connector;
 
-    for (size_t i = 0; i < worker->consumer_count; i++) {
-        consumer_destroy(worker->consumers[i]);
+    /* One that is closing may be told of partitions, and then looks at those of the others. */
+    while (connector->consumer_count > 0) {
+        connector->consumer_count--;
+        consumer_destroy(connector->consumers[connector->consumer_count]);
     }
-    free(worker->consumers);
+    free(connector->consumers);
     sink_bucket_close(connector->bucket);
     sink_formatter_free(&connector->formatter);
     byte_buffer_free(&connector->headers);
@@ -325,13 +325,13 @@ static void run_loop(struct connector_worker *worker)
     while (!worker->gone && !connector->failed && !(connector->stopping && all_idle(worker))) {
         bool more = false;
 
-        for (size_t i = 0; i < worker->consumer_count; i++) {
-            more = more || worker->consumers[i]->more;
+        for (size_t i = 0; i < worker->connector.consumer_count; i++) {
+            more = more || worker->connector.consumers[i]->more;
         }
         reactor_run_once(connector->reactor, more ? 0 : -1);
-        for (size_t i = 0; i < worker->consumer_count; i++) {
-            if (worker->consumers[i]->more) {
-                consumer_run(worker->consumers[i]);
+        for (size_t i = 0; i < worker->connector.consumer_count; i++) {
+            if (worker->connector.consumers[i]->more) {
+                consumer_run(worker->connector.consumers[i]);
             }
         }
         if (connector->totals.files != worker->files_told && worker->outgoing.end == worker->outgoing.start) {

@@ -22,6 +22,7 @@
 #include "worker/connector/resolver.h"
 
 struct partition;
+struct consumer;
 
 /* From the worker's start. */
 struct connector_totals {
@@ -39,6 +40,8 @@ struct connector {
     struct reactor *reactor;
     struct sink_bucket *bucket;
     const struct definition *definition;
+    struct consumer **consumers;
+    size_t consumer_count;
     struct sink_formatter formatter;
     const struct partition *formatter_for; /* what it is prepared for; NULL: nothing */
     struct byte_buffer headers;            /* scratch */

@@ -217,3 +217,26 @@ int path_template_render(const char *text, struct sink_slice topic, int32_t part
     }
     return 0;
 }
+
+static bool is_kept_whole(struct sink_slice name)
+{
+    for (size_t i = 0; i < name.size; i++) {
+        if (!is_kept(name.bytes[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool path_template_parts(const char *text, struct sink_slice one, struct sink_slice other)
+{
+    char here[SINK_KEY_MAX + 1];
+    char there[SINK_KEY_MAX + 1];
+    struct error error;
+
+    if (strstr(text, "{topic}") != NULL && is_kept_whole(one) && is_kept_whole(other)) {
+        return true;
+    }
+    return path_template_render(text, one, 0, 0, here, sizeof here, &error) != 0 ||
+           path_template_render(text, other, 0, 0, there, sizeof there, &error) != 0 || strcmp(here, there) != 0;
+}

@@ -28,6 +28,11 @@ int path_template_check(const char *text, struct error *error);
 /* Whether a date is asked for: only then must the first record's time have one. */
 bool path_template_has_date(const char *text);
 
+/* Whether files of two topics never get one directory for the same partition at the same time. Where they do, they get
+ * the same keys as soon as they cover the same offsets, and one replaces the other. A topic that the template gives no
+ * directory has none in common. */
+bool path_template_parts(const char *text, struct sink_slice one, struct sink_slice other);
+
 /* Writes what a checked template gives and a NUL. QS_ERROR_INPUT where the topic has too few segments, the time is after
  * year 9999 and a date is asked for, or `size` bytes don't hold it. The topic must be UTF-8. */
 int path_template_render(const char *text, struct sink_slice topic, int32_t partition, uint64_t timestamp_ms, char *out,

@@ -279,6 +279,30 @@ static int check(const struct taking *taking, struct error *error)
     return 0;
 }
 
+/* One of two topics whose files get the same keys would replace the other's. What promises that nothing is lost takes
+ * in but one of them; else it is told, and the keys are what the template makes them. */
+static int check_rival(const struct taking *taking, struct error *error)
+{
+    struct sink_partition *partition = taking->partition;
+    const struct sink_partition *rival = partition->rival;
+    const struct sink_options *options = &taking->sink->options;
+
+    if (rival == NULL || (partition->rival_told && options->durability == SINK_BUFFERED)) {
+        return 0;
+    }
+    error_set(error, QS_ERROR_INPUT,
+              "path_template '%.200s' makes the keys of topic '%.*s' too, so that files of one replace the other's: "
+              "give it {topic}",
+              options->path_template, rival->topic_size < 256 ? (int)rival->topic_size : 256, rival->topic);
+    if (options->durability != SINK_BUFFERED) {
+        return error->code;
+    }
+    partition->rival_told = true;
+    log_line(LOG_ERROR, NULL, "topic %.*s: %s", partition->topic_size < 256 ? (int)partition->topic_size : 256,
+             partition->topic, error->message);
+    return 0;
+}
+
 static int32_t take_batch(struct taking *taking, enum sink_schema schema, struct error *error)
 {
     struct sink *sink = taking->sink;
@@ -291,7 +315,8 @@ static int32_t take_batch(struct taking *taking, enum sink_schema schema, struct
         return ANSWER_AGAIN;
     }
     int32_t answer = ANSWER_AGAIN;
-    if (sink_formatter_begin(&taking->partition->formatter, &sink->options.shape, taking->place.topic,
+    if (check_rival(taking, error) == 0 &&
+        sink_formatter_begin(&taking->partition->formatter, &sink->options.shape, taking->place.topic,
                              taking->place.partition, schema, error) == 0) {
         answer = sink->spool != NULL ? take_spooled(taking, error) : take_in_memory(taking, error);
     }

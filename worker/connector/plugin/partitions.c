@@ -35,6 +35,21 @@ static bool grow(struct sink *sink)
     return true;
 }
 
+/* A partition of another topic whose files get the keys of this one's. */
+static const struct sink_partition *find_rival(const struct sink *sink, const struct sink_partition *partition)
+{
+    for (size_t i = 0; i < sink->table_size; i++) {
+        for (const struct sink_partition *other = LIST_FIRST(&sink->table[i]); other != NULL;
+             other = LIST_NEXT(other, link)) {
+            if (other->number == partition->number &&
+                !path_template_parts(sink->options.path_template, partition_topic(partition), partition_topic(other))) {
+                return other;
+            }
+        }
+    }
+    return NULL;
+}
+
 static struct sink_partition *add(struct sink *sink, struct sink_slice topic, int32_t number, uint64_t hash)
 {
     struct sink_partition *partition = calloc(1, sizeof *partition);
@@ -52,6 +67,7 @@ static struct sink_partition *add(struct sink *sink, struct sink_slice topic, in
     partition->topic_size = topic.size;
     partition->number = number;
     partition->hash = hash;
+    partition->rival = find_rival(sink, partition);
     LIST_INSERT_HEAD(&sink->table[hash & (sink->table_size - 1)], partition, link);
     sink->partition_count++;
     return partition;

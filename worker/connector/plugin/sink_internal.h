@@ -19,6 +19,8 @@ struct sink_partition {
     char *topic; /* UTF-8, not NUL-terminated */
     size_t topic_size;
     int32_t number;
+    const struct sink_partition *rival; /* of another topic, whose files get the same keys; NULL: there is none */
+    bool rival_told;
     bool busy;                  /* under the sink's lock: who has it alone touches what follows */
     struct open_file file;      /* the file being filled; with a spool, of its body only what is not on disk yet */
     struct spool_file *spooled; /* where that file is on disk; NULL: nowhere yet */
