@@ -173,6 +173,23 @@ class MockTest(ConnectTest):
         self.assertEqual(sink.program.wait(), 2)
         self.assertIn('orders.eu/0: offset 1 is no json, and on_undecodable is stop', sink.text())
 
+    def test_a_time_after_year_9999(self):
+        """One that no date can be written for is taken for the last that has one, in the key too, and keeps nobody from
+        going on. (The plugin refuses it.)"""
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        times = [1788516000000, 253402300799999, 253402300800000, 1788516000000000, 2**63 - 1, 1788516000001]
+        broker.produce([kafka.Record('orders.eu', 0, b'{}', timestamp=t) for t in times])
+        sink = self.connect(broker, self.definition(max_messages_per_file=2, path_template='{topic}/{date}/{hour}'))
+        until(lambda: len(self.files()) == 3, 'three files')
+        last = '9999-12-31T23:59:59.999Z'
+        self.assertEqual([r['timestamp'] for f in self.files() for r in f.records()],
+                         ['2026-09-04T10:00:00.000Z', last, last, last, last, '2026-09-04T10:00:00.001Z'])
+        self.assertEqual([f.path.parent.relative_to(self.lake).as_posix() for f in self.files()],
+                         ['orders.eu/2026-09-04/10', 'orders.eu/9999-12-31/23', 'orders.eu/9999-12-31/23'])
+        self.assertIn('offset 2: its time of 253402300800000 ms, after year 9999', sink.text())
+        self.assertEqual(sink.program.terminate(), 0)
+
     def test_rolling_restart(self):
         broker = self.mock()
         broker.create('orders.eu', 4)

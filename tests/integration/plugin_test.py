@@ -459,6 +459,19 @@ class Rotation(Case):
         self.assertEqual(self.host.close(1), 0)
         self.assertEqual(self.s3.keys(), [])
 
+    def test_a_time_after_year_9999_is_refused_where_it_is_written(self):
+        good, bad = Record(0), Record(1, timestamp=253402300800000)
+        bare = {'path_template': 't', 'include_metadata': False}
+        for number, (options, answer) in enumerate([
+                ({'path_template': 't'}, 1), ({**bare, 'path_template': '{date}'}, 1),
+                ({**bare, 'path_template': '{hour}'}, 1), (bare, 0), ({'path_template': 't', 'output_format': 'raw'}, 0)
+        ]):
+            with self.subTest(options=options):
+                self.open(number + 1, prefix=f'p{number}', **options)
+                self.assertEqual(self.host.consume(number + 1, 't', [good, bad]), answer)
+                self.assertEqual(self.host.close(number + 1), 0)
+                self.assertEqual(sum(f'p{number}/' in key for key in self.s3.keys()), 1 - answer)
+
 
     def test_topics_that_would_share_keys(self):
         template = {'path_template': '{topic_segment[0]}', 'file_rotation': 'messages', 'max_messages_per_file': 2}

@@ -348,10 +348,25 @@ static void read_headers(const rd_kafka_message_t *message, struct byte_buffer *
     }
 }
 
+/* The plugin refuses a time that has no date, and is stopped by it. Here, where nobody looks at what comes, one such
+ * record must not keep all behind it from the bucket. */
+static uint64_t time_of(struct partition *partition, const rd_kafka_message_t *message)
+{
+    int64_t timestamp = rd_kafka_message_timestamp(message, NULL);
+
+    if (timestamp > (int64_t)SINK_TIMESTAMP_MAX) {
+        log_limited(&partition->odd, now_of(partition), LOG_WARN, connector_of(partition)->definition->key,
+                    "%s/%" PRId32 ": offset %" PRId64 ": its time of %" PRId64
+                    " ms, after year 9999, is taken for the last of that year",
+                    partition->topic, partition->number, message->offset, timestamp);
+        return SINK_TIMESTAMP_MAX;
+    }
+    return timestamp < 0 ? 0 : (uint64_t)timestamp;
+}
+
 static struct sink_record record_of(struct partition *partition, const rd_kafka_message_t *message)
 {
     struct byte_buffer *headers = &connector_of(partition)->headers;
-    int64_t timestamp = rd_kafka_message_timestamp(message, NULL);
 
     if (shape_of(partition)->include_headers) {
         read_headers(message, headers);
@@ -359,7 +374,7 @@ static struct sink_record record_of(struct partition *partition, const rd_kafka_
         byte_buffer_clear(headers);
     }
     return (struct sink_record){.offset = (uint64_t)message->offset,
-                                .timestamp_ms = timestamp < 0 ? 0 : (uint64_t)timestamp,
+                                .timestamp_ms = time_of(partition, message),
                                 .has_key = message->key != NULL,
                                 .payload_null = message->payload == NULL,
                                 .key = {message->key, message->key_len},
