@@ -14,9 +14,8 @@
 #include "common/settings_parse.h"
 #include "common/utf8.h"
 
-#define MB             ((int64_t)1048576)
-#define MEMORY_BASE_MB 32 /* spec 4.1 */
-#define MEMORY_EACH_MB 16
+#define MB ((int64_t)1048576)
+
 static bool is_blank(const char *text)
 {
     while (isspace((unsigned char)*text)) {
@@ -158,22 +157,6 @@ static int64_t limit_workers(const struct settings *settings, int64_t workers)
     return workers < most ? workers : most;
 }
 
-static int check_memory(const struct settings *settings, struct error *error)
-{
-    int64_t workers = limit_workers(settings, settings->workers);
-    int64_t needed = MEMORY_BASE_MB + MEMORY_EACH_MB * workers;
-    int64_t given = settings->memory_bytes / MB;
-
-    if (given >= needed) {
-        return 0;
-    }
-    return error_set(error, QS_ERROR_INPUT,
-                     "QUEEN_S3_MEMORY_MB=%lld: expected at least %lld for %lld worker%s (%d, and %d a worker; "
-                     "QUEEN_S3_WORKERS sets how many)",
-                     (long long)given, (long long)needed, (long long)workers, workers == 1 ? "" : "s", MEMORY_BASE_MB,
-                     MEMORY_EACH_MB);
-}
-
 /* The hostname, or something that no other instance is called. */
 static void fill_instance(struct settings *settings)
 {
@@ -241,7 +224,10 @@ static int read_all(const struct settings_source *source, enum setting_need need
         int64_t cores = count_cores();
         settings->workers = limit_workers(settings, cores < SETTING_WORKERS_MAX ? cores : SETTING_WORKERS_MAX);
     }
-    return need == SETTING_NEED_ALL ? blame(source, "QUEEN_S3_MEMORY_MB", check_memory(settings, error), error) : 0;
+    if (need == SETTING_NEED_ALL) {
+        code = settings_check_memory(settings, (size_t)limit_workers(settings, settings->workers), error);
+    }
+    return blame(source, "QUEEN_S3_MEMORY_MB", code, error);
 }
 
 int settings_read_from(const struct settings_source *source, enum setting_need need, struct settings *settings,
@@ -276,6 +262,21 @@ size_t settings_queue_workers(const struct settings *settings)
     size_t workers = (size_t)settings->workers;
 
     return settings->all_queues || workers < settings->queue_count ? workers : settings->queue_count;
+}
+
+int settings_check_memory(const struct settings *settings, size_t workers, struct error *error)
+{
+    int64_t needed = SETTINGS_LEAST_BYTES + SETTINGS_WORKER_BYTES * (int64_t)workers;
+
+    if (settings->memory_bytes >= needed) {
+        return 0;
+    }
+    return error_set(error, QS_ERROR_INPUT,
+                     "QUEEN_S3_MEMORY_MB=%lld: expected at least %lld for %zu worker%s (%lld, and %lld a worker; "
+                     "QUEEN_S3_WORKERS sets how many)",
+                     (long long)(settings->memory_bytes / MB), (long long)(needed / MB), workers,
+                     workers == 1 ? "" : "s", (long long)(SETTINGS_LEAST_BYTES / MB),
+                     (long long)(SETTINGS_WORKER_BYTES / MB));
 }
 
 void settings_free(struct settings *settings)

@@ -99,6 +99,16 @@ int settings_read_bucket(settings_lookup *lookup, void *argument, bool keys, str
                          struct error *error);
 /* How many workers the queues have at most: none without queues. */
 size_t settings_queue_workers(const struct settings *settings);
+
+/* The least of QUEEN_S3_MEMORY_MB that a pool can work with (spec 4.1): this much, and so much more a worker. What a worker
+ * takes by itself is measured: a proportional set size of 4.5 MB with one small queue and a directory as the bucket; the
+ * rest is for what comes on top, its TLS and CA store, compression contexts, partitions and positions. To be measured
+ * again under load. */
+#define SETTINGS_LEAST_BYTES  ((int64_t)32 << 20)
+#define SETTINGS_WORKER_BYTES ((int64_t)16 << 20)
+/* 0, or QS_ERROR_INPUT with the line of 3.1. What is loaded above has it for its queues' workers; asked again where there
+ * are others. */
+int settings_check_memory(const struct settings *settings, size_t workers, struct error *error);
 void settings_free(struct settings *settings);
 
 /* The boot line of 3.1, without a line feed; malloc. */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "supervisor/shard.h"
 
 static bool differs(const char *one, const char *other)
 {
@@ -93,7 +92,7 @@ int reload_settings(struct settings *settings, size_t workers, reload_read *read
     if (code != 0) {
         return code;
     }
-    code = shard_check_memory((uint64_t)fresh.memory_bytes, workers, error);
+    code = settings_check_memory(&fresh, workers, error);
     if (code != 0) {
         settings_free(&fresh);
         return code;

@@ -8,7 +8,7 @@
 
 #include "common/settings.h"
 
-/* Reads and validates the settings as at the start: 0, or QS_ERROR_INPUT with the line that names the variable. */
+/* Reads the settings as at the start: 0, or QS_ERROR_INPUT with the line that names the variable. */
 typedef int reload_read(void *argument, struct settings *fresh, struct error *error);
 
 /* Puts what `read` gives in the place of *settings, whose strings are freed: no one may have kept one. What has to stay

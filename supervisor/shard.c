@@ -3,7 +3,7 @@
  */
 #include "supervisor/shard.h"
 
-#include <inttypes.h>
+#include "common/settings.h"
 
 size_t shard_place(const size_t *counts, size_t workers, size_t limit)
 {
@@ -20,22 +20,9 @@ size_t shard_place(const size_t *counts, size_t workers, size_t limit)
     return best;
 }
 
-int shard_check_memory(uint64_t memory_bytes, size_t workers, struct error *error)
-{
-    uint64_t needed = SHARD_LEAST_BYTES + workers * SHARD_WORKER_BYTES;
-
-    if (memory_bytes >= needed) {
-        return 0;
-    }
-    return error_set(error, QS_ERROR_INPUT,
-                     "QUEEN_S3_MEMORY_MB=%" PRIu64 ": %zu worker%s need at least %" PRIu64
-                     " (32, and 16 a worker); raise it, or lower QUEEN_S3_WORKERS",
-                     memory_bytes >> 20, workers, workers == 1 ? "" : "s", needed >> 20);
-}
-
 uint64_t shard_budget(uint64_t memory_bytes, size_t workers, size_t queues_of_worker, size_t queues)
 {
-    uint64_t processes = SHARD_SUPERVISOR_BYTES + workers * SHARD_WORKER_BYTES;
+    uint64_t processes = SHARD_SUPERVISOR_BYTES + workers * (uint64_t)SETTINGS_WORKER_BYTES;
 
     if (memory_bytes <= processes || queues == 0) {
         return 0;

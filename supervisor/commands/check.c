@@ -9,7 +9,7 @@
 #include "supervisor/commands/arguments.h"
 #include "supervisor/commands/commands.h"
 #include "supervisor/commands/output.h"
-#include "supervisor/validate.h"
+#include "supervisor/hints.h"
 #include "worker/worker.h"
 
 /* Names of one kind on a line; the rest is counted. */
@@ -95,15 +95,11 @@ static int probe(const struct settings *settings)
 
 static int check(const struct settings *settings)
 {
-    struct error error;
     char *line = settings_boot_line(settings);
 
     output_format("%s\n", line);
     free(line);
-    validate_hints(settings, warn);
-    if (validate_settings(settings, &error) != 0) {
-        return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
-    }
+    hints_tell(settings, warn);
     return probe(settings);
 }
 
@@ -119,7 +115,7 @@ static int run_check(int argc, char **argv)
     }
     free(arguments.words);
     if (settings_load(arguments.values[COMMAND_FILE], &settings, &error) != 0) {
-        validate_hints(NULL, warn);
+        hints_tell(NULL, warn);
         return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
     log_configure(LOG_WARN, false);

@@ -15,7 +15,6 @@
 #include "supervisor/commands/commands.h"
 #include "supervisor/commands/connectors_run.h"
 #include "supervisor/environment.h"
-#include "supervisor/shard.h"
 #include "supervisor/signals.h"
 
 static void say_found(const struct worker_connectors *connectors)
@@ -34,7 +33,7 @@ static int check_memory(const struct settings *settings, const struct worker_con
 {
     size_t workers = settings_queue_workers(settings) + worker_connectors_count(connectors);
 
-    return shard_check_memory((uint64_t)settings->memory_bytes, workers, error);
+    return settings_check_memory(settings, workers, error);
 }
 
 /* The control socket is called after the sink: without one, after the first connector. */

@@ -14,9 +14,9 @@
 #include "supervisor/commands/commands.h"
 #include "supervisor/commands/connectors_run.h"
 #include "supervisor/environment.h"
+#include "supervisor/hints.h"
 #include "supervisor/loop.h"
 #include "supervisor/signals.h"
-#include "supervisor/validate.h"
 #include "worker/worker.h"
 
 static void warn(const char *line)
@@ -34,7 +34,7 @@ static void say_boot(const struct settings *settings)
         log_say("%s", line); /* whole, however many queues it names */
     }
     free(line);
-    validate_hints(settings, warn);
+    hints_tell(settings, warn);
 }
 
 /* A rolling restart reads the file again: its name is kept whole, and apart from the arguments, which become a title. */
@@ -53,15 +53,7 @@ static char *keep_path(const char *file)
 /* For a rolling restart: as at the start. file: as run_sink() has it. */
 static int read_again(void *file, struct settings *fresh, struct error *error)
 {
-    int code = settings_load(file, fresh, error);
-
-    if (code == 0) {
-        code = validate_settings(fresh, error);
-        if (code != 0) {
-            settings_free(fresh);
-        }
-    }
-    return code;
+    return settings_load(file, fresh, error);
 }
 
 /* file: NULL, or where settings are read from beside the environment. */
@@ -71,23 +63,19 @@ static int run_sink(char *file)
                                            worker_run_connector, read_again,   file};
     struct settings settings;
     struct error error;
-    int exit_code = COMMAND_CONFIGURATION;
+    int exit_code;
 
     log_open();
     if (settings_load(file, &settings, &error) != 0) {
-        validate_hints(NULL, warn);
+        hints_tell(NULL, warn);
         log_say("queen-s3: %s", error.message);
         return COMMAND_CONFIGURATION;
     }
     log_configure(settings.log_level, settings.log_json);
-    if (validate_settings(&settings, &error) != 0) {
-        log_say("queen-s3: %s", error.message);
-    } else {
-        say_boot(&settings);
-        exit_code = settings.connectors == NULL
-                        ? supervisor_run(&settings, &hooks)
-                        : connectors_run(&settings, (const char *const *)&settings.connectors, 1, &hooks);
-    }
+    say_boot(&settings);
+    exit_code = settings.connectors == NULL
+                    ? supervisor_run(&settings, &hooks)
+                    : connectors_run(&settings, (const char *const *)&settings.connectors, 1, &hooks);
     settings_free(&settings);
     return exit_code;
 }

@@ -146,7 +146,7 @@ START_TEST(what_is_refused_changes_nothing)
     set(&environment, "QUEEN_S3_MEMORY_MB", "64");
     set(&environment, "QUEEN_S3_WORKERS", "1"); /* which isn't how many there are */
     ck_assert_int_eq(reload_settings(&settings, 3, read_fresh, &environment, &error), QS_ERROR_INPUT);
-    ck_assert_ptr_nonnull(strstr(error.message, "QUEEN_S3_MEMORY_MB=64: 3 workers need at least 80"));
+    ck_assert_ptr_nonnull(strstr(error.message, "QUEEN_S3_MEMORY_MB=64: expected at least 80 for 3 workers"));
     ck_assert_mem_eq(&settings, &before, sizeof settings);
 }
 END_TEST

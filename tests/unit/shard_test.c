@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/settings.h"
+
 #define WORKERS_MAX 16
 
 /* Places `queues` one by one; counts and the number of workers come back. */
@@ -57,24 +59,13 @@ END_TEST
 START_TEST(shares_follow_queues_and_never_exceed_the_whole)
 {
     uint64_t memory = (uint64_t)1024 << 20;
-    uint64_t processes = SHARD_SUPERVISOR_BYTES + 3 * SHARD_WORKER_BYTES;
+    uint64_t processes = SHARD_SUPERVISOR_BYTES + 3 * (uint64_t)SETTINGS_WORKER_BYTES;
 
-    ck_assert_uint_eq(shard_budget(memory, 1, 5, 5), memory - SHARD_SUPERVISOR_BYTES - SHARD_WORKER_BYTES);
+    ck_assert_uint_eq(shard_budget(memory, 1, 5, 5), memory - SHARD_SUPERVISOR_BYTES - (uint64_t)SETTINGS_WORKER_BYTES);
     ck_assert_uint_eq(shard_budget(memory, 3, 2, 4), (memory - processes) / 2);
     ck_assert_uint_le(shard_budget(memory, 3, 3, 7) + 2 * shard_budget(memory, 3, 2, 7), memory - processes);
     ck_assert_uint_eq(shard_budget(1, 3, 3, 7), 0);
     ck_assert_uint_eq(shard_budget(memory, 0, 0, 0), 0);
-}
-END_TEST
-
-START_TEST(too_little_memory_says_what_is_needed)
-{
-    struct error error;
-
-    ck_assert_int_eq(shard_check_memory((uint64_t)64 << 20, 2, &error), 0);
-    ck_assert_int_eq(shard_check_memory((uint64_t)63 << 20, 2, &error), QS_ERROR_INPUT);
-    ck_assert_ptr_nonnull(strstr(error.message, "QUEEN_S3_MEMORY_MB=63"));
-    ck_assert_ptr_nonnull(strstr(error.message, "at least 64"));
 }
 END_TEST
 
@@ -88,7 +79,6 @@ int main(void)
     tcase_add_test(tests, a_list_is_split_evenly_over_no_more_workers_than_queues);
     tcase_add_test(tests, a_queue_goes_to_the_fewest_the_lowest_number_first);
     tcase_add_test(tests, shares_follow_queues_and_never_exceed_the_whole);
-    tcase_add_test(tests, too_little_memory_says_what_is_needed);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -61,8 +61,8 @@ static void on_again(void *argument, const struct error *error, uint32_t attempt
 {
     const struct network_job *job = argument;
 
-    log_line(LOG_WARN, NULL, "%s of %s: attempt %u: %s; the next one in %lld ms", job->body != NULL ? "upload" : "removal", job->key, attempt, error->message,
-             (long long)delay_ms);
+    log_line(LOG_WARN, NULL, "%s of %s: attempt %u: %s; the next one in %lld ms",
+             job->body != NULL ? "upload" : "removal", job->key, attempt, error->message, (long long)delay_ms);
 }
 
 static void job_start(struct network *network, struct network_job *job)

@@ -1,21 +1,15 @@
-/* Settings that no pool can run with: validate.h. */
-#include "supervisor/validate.h"
+/* See hints.h. */
+#include "supervisor/hints.h"
 
 #include <stdlib.h>
 
 #include "common/memory.h"
-#include "supervisor/shard.h"
 
 /* Below it the broker's largest answer doesn't fit (spec 3.1). */
 #define ROOMY_MEMORY_BYTES ((int64_t)256 << 20)
 
-int validate_settings(const struct settings *settings, struct error *error)
-{
-    return shard_check_memory((uint64_t)settings->memory_bytes, settings_queue_workers(settings), error);
-}
-
 struct telling {
-    validate_tell *tell;
+    hints_line *tell;
 };
 
 static void tell_unknown(void *argument, const char *name, const char *meant)
@@ -29,7 +23,7 @@ static void tell_unknown(void *argument, const char *name, const char *meant)
     free(line);
 }
 
-void validate_hints(const struct settings *settings, validate_tell *tell)
+void hints_tell(const struct settings *settings, hints_line *tell)
 {
     struct telling telling = {tell};
 
