@@ -835,7 +835,7 @@ START_TEST(sighup_with_a_broken_file_changes_nothing)
     (void)wait_for_log("error SIGHUP: nothing has changed: QUEEN_S3_SOMETHING=broken: is broken");
     list_queues("40"); /* too little for one worker, as `check` would say */
     ck_assert_int_eq(kill(supervisor, SIGHUP), 0);
-    (void)wait_for_log("error SIGHUP: nothing has changed: QUEEN_S3_MEMORY_MB=40: 1 worker need");
+    (void)wait_for_log("error SIGHUP: nothing has changed: QUEEN_S3_MEMORY_MB=40: expected at least");
     ck_assert_int_eq(kill(first.pid, 0), 0);
     ck_assert_int_eq(kill(supervisor, SIGTERM), 0);
     ck_assert_int_eq((int)strtol(wait_for("term ") + strlen("term "), NULL, 10), first.pid);
