@@ -15,6 +15,7 @@
 #    include <emmintrin.h>
 #endif
 
+#include "common/hex.h"
 #include "common/json_scan_inner.h"
 
 /* ---- scalars ---- */
@@ -89,19 +90,14 @@ bool json_scan_member(const char *start, const char *end)
 
 /* ---- escapes ---- */
 
-/* 0 … 15, and 255 for what is no hex digit. */
-static unsigned hex_digit(char c)
+static bool is_hex_quad(const char *at)
 {
-    if (is_digit(c)) {
-        return (unsigned)(c - '0');
-    }
-    unsigned letter = (unsigned char)(c | 0x20) - (unsigned)'a';
-    return letter < 6 ? letter + 10 : 255;
+    return hex_byte(at) >= 0 && hex_byte(at + 2) >= 0;
 }
 
 static unsigned hex_quad(const char *at)
 {
-    return hex_digit(at[0]) << 12 | hex_digit(at[1]) << 8 | hex_digit(at[2]) << 4 | hex_digit(at[3]);
+    return (unsigned)hex_byte(at) << 8 | (unsigned)hex_byte(at + 2);
 }
 
 bool json_scan_escape(const char *start, const char *end)
@@ -118,9 +114,7 @@ bool json_scan_escape(const char *start, const char *end)
     case 'n':
     case 'r':
     case 't': return true;
-    case 'u':
-        return end - start >= 6 &&
-               (hex_digit(start[2]) | hex_digit(start[3]) | hex_digit(start[4]) | hex_digit(start[5])) < 16;
+    case 'u': return end - start >= 6 && is_hex_quad(start + 2);
     default: return false;
     }
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/partition_id.h"
 #include "common/queen_answer.h"
 
 bool queen_answer_grow(void **array, size_t *capacity, size_t count, size_t element)
@@ -35,37 +36,11 @@ int queen_answer_scan(struct json_scan *scan, char *body, size_t size, struct js
     return QS_OK;
 }
 
-static int nibble(char digit)
-{
-    if (digit >= '0' && digit <= '9') {
-        return digit - '0';
-    }
-    char lower = (char)(digit | 0x20);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-/* 8-4-4-4-12 hexadecimal digits; anything else is no id. */
-static bool read_uuid(struct json_text value, struct partition_id *id)
+/* Anything but a string in that form is no id. */
+static bool read_id(struct json_text value, struct partition_id *id)
 {
     struct name text;
-    if (!json_text_string(value, &text) || text.size != 36) {
-        return false;
-    }
-    size_t at = 0;
-    for (size_t i = 0; i < sizeof id->bytes; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10) {
-            if (text.bytes[at++] != '-') {
-                return false;
-            }
-        }
-        int high = nibble(text.bytes[at++]);
-        int low = nibble(text.bytes[at++]);
-        if (high < 0 || low < 0) {
-            return false;
-        }
-        id->bytes[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
+    return json_text_string(value, &text) && partition_id_read(text, id);
 }
 
 static bool read_time(struct json_text value, struct broker_us *out)
@@ -97,7 +72,7 @@ static const char *read_partition(struct json_scan *scan, struct json_text value
         } else if (json_text_is(key, "lastWriteAt")) {
             has |= read_time(value, &partition->last_write_at) ? HAS_LAST_WRITE : 0;
         } else if (json_text_is(key, "id")) {
-            partition->has_id = read_uuid(value, &partition->id);
+            partition->has_id = read_id(value, &partition->id);
         }
     }
     if (has == HAS_ALL) {

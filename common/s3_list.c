@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hex.h"
 #include "common/memory.h"
 #include "common/s3_internal.h"
 #include "common/s3_xml.h"
@@ -70,25 +71,15 @@ static void take_element(void *argument, const char *path, const char *text, siz
     }
 }
 
-static int hex_value(char digit)
-{
-    static const char digits[] = "0123456789abcdefABCDEF";
-    const char *at = digit != '\0' ? strchr(digits, digit) : NULL;
-    int value = at != NULL ? (int)(at - digits) : -1;
-
-    return value > 15 ? value - 6 : value;
-}
-
 /* In place. A percent sign that two hex digits don't follow stays. */
 static void decode(char *text)
 {
     char *out = text;
 
     for (const char *at = text; *at != '\0'; at++) {
-        int high = *at == '%' ? hex_value(at[1]) : -1;
-        int low = high >= 0 ? hex_value(at[2]) : -1;
-        if (low >= 0) {
-            *out++ = (char)(high * 16 + low);
+        int byte = *at == '%' ? hex_byte(at + 1) : -1;
+        if (byte >= 0) {
+            *out++ = (char)byte;
             at += 2;
         } else {
             *out++ = (char)(*at == '+' ? ' ' : *at);

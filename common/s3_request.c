@@ -22,6 +22,7 @@
 #include <time.h>
 
 #include "common/byte_buffer.h"
+#include "common/hex.h"
 #include "common/memory.h"
 
 #define TIMESTAMP_SIZE 17 /* YYYYMMDDTHHMMSSZ and its NUL */
@@ -100,7 +101,6 @@ static void format_timestamp(struct wall_ms now, char out[TIMESTAMP_SIZE])
 
 static bool hash_body(const struct object_body *body, char out[HASH_TEXT_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
     unsigned char hash[EVP_MAX_MD_SIZE];
     unsigned int size = 0;
     EVP_MD_CTX *context = EVP_MD_CTX_new();
@@ -111,11 +111,9 @@ static bool hash_body(const struct object_body *body, char out[HASH_TEXT_SIZE])
     }
     good = good && EVP_DigestFinal_ex(context, hash, &size) == 1;
     EVP_MD_CTX_free(context);
-    for (size_t i = 0; good && i < size; i++) {
-        out[2 * i] = digits[hash[i] >> 4];
-        out[2 * i + 1] = digits[hash[i] & 15];
+    if (good) {
+        *hex_write(out, hash, size) = '\0';
     }
-    out[2 * (size_t)size] = '\0';
     return good;
 }
 

@@ -23,6 +23,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/hex.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/s3_internal.h"
@@ -185,12 +186,7 @@ void s3_check_etag(const struct store_call *call, const char *etag, struct error
 {
     char md5[33];
 
-    for (size_t i = 0; i < 16; i++) {
-        static const char digits[] = "0123456789abcdef";
-        md5[2 * i] = digits[call->md5[i] >> 4];
-        md5[2 * i + 1] = digits[call->md5[i] & 15];
-    }
-    md5[32] = '\0';
+    *hex_write(md5, call->md5, sizeof call->md5) = '\0';
     if (call->store->target.settings->sse == SSE_KMS || strlen(etag) != 32 || !s3_is_md5(etag, "")) {
         log_line(LOG_DEBUG, NULL, "%s %s: the ETag \"%s\" isn't one to compare with the MD5",
                  store_operation_name(call->operation), call->key, etag);

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "common/byte_buffer.h"
+#include "common/hex.h"
 #include "common/memory.h"
 
 #define ALGORITHM "AWS4-HMAC-SHA256"
@@ -176,17 +177,6 @@ char *sigv4_canonical_request(const struct sigv4_request *request)
     return byte_buffer_take(&out);
 }
 
-static void to_hex(const unsigned char *bytes, size_t size, char *out)
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < size; i++) {
-        out[2 * i] = digits[bytes[i] >> 4];
-        out[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    out[2 * size] = '\0';
-}
-
 char *sigv4_string_to_sign(const struct sigv4_request *request, const struct sigv4_credentials *credentials,
                            const char *timestamp)
 {
@@ -199,7 +189,7 @@ char *sigv4_string_to_sign(const struct sigv4_request *request, const struct sig
     if (hashed != 1) {
         return NULL;
     }
-    to_hex(hash, sizeof hash, hex);
+    *hex_write(hex, hash, sizeof hash) = '\0';
 
     struct byte_buffer out = {0};
     byte_buffer_add_format(&out, ALGORITHM "\n%s\n%.*s/%s/%s/aws4_request\n%s", timestamp, DATE_SIZE, timestamp,
@@ -242,7 +232,7 @@ char *sigv4_authorization(const struct sigv4_request *request, const struct sigv
     bool made = text != NULL && sign(text, credentials, timestamp, signature);
     if (made) {
         char hex[2 * HASH_SIZE + 1];
-        to_hex(signature, sizeof signature, hex);
+        *hex_write(hex, signature, sizeof signature) = '\0';
         byte_buffer_add_format(
             &out, ALGORITHM " Credential=%s/%.*s/%s/%s/aws4_request, SignedHeaders=", credentials->access_key,
             DATE_SIZE, timestamp, credentials->region, credentials->service);

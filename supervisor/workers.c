@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/hex.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "supervisor/child.h"
@@ -100,9 +101,7 @@ static void make_incarnation(char incarnation[17])
         fputs("queen-s3: the kernel gives no random bytes\n", stderr);
         exit(EXIT_FAILURE);
     }
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        (void)snprintf(incarnation + 2 * i, 3, "%02x", bytes[i]);
-    }
+    *hex_write(incarnation, bytes, sizeof bytes) = '\0';
 }
 
 /* `queen-s3: worker 0 [orders,clicks]` */

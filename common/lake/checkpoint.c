@@ -13,6 +13,7 @@
 #include "common/byte_buffer.h"
 #include "common/json_scan.h"
 #include "common/memory.h"
+#include "common/partition_id.h"
 
 #define ZSTD_LEVEL 3
 #define TEXT_SIZE  65536
@@ -74,20 +75,11 @@ struct checkpoint_writer *checkpoint_begin(int64_t k, struct broker_us end)
     return writer;
 }
 
-static size_t spell_id(const struct partition_id *id, char *out)
-{
-    const uint8_t *b = id->bytes;
-    int size = snprintf(out, 48, ",\"%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x\"", b[0],
-                        b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
-
-    return (size_t)size;
-}
-
 int checkpoint_add(struct checkpoint_writer *writer, struct name partition, int64_t position,
                    const struct partition_id *id)
 {
     size_t spelled = json_spelled_size(partition.bytes, partition.size);
-    char tail[96];
+    char tail[32];
     size_t size;
 
     put(writer, ",", writer->first ? 0 : 1);
@@ -101,9 +93,16 @@ int checkpoint_add(struct checkpoint_writer *writer, struct name partition, int6
         put(writer, escaped, spelled);
         free(escaped);
     }
-    size = (size_t)snprintf(tail, 32, "\",%" PRId64, position);
-    size += id != NULL ? spell_id(id, tail + size) : 0;
+    size = (size_t)snprintf(tail, sizeof tail, "\",%" PRId64, position);
     put(writer, tail, size);
+    if (id != NULL) {
+        char text[PARTITION_ID_TEXT_SIZE];
+
+        (void)partition_id_write(text, id);
+        put(writer, ",\"", 2);
+        put(writer, text, sizeof text);
+        put(writer, "\"", 1);
+    }
     put(writer, "]", 1);
     return writer->failed ? QS_ERROR_NO_MEMORY : 0;
 }

@@ -13,6 +13,7 @@
 #include "common/json_scan.h"
 #include "common/lake/checkpoint.h"
 #include "common/memory.h"
+#include "common/partition_id.h"
 
 #define CHUNK_SIZE     131072
 #define WINDOW_LOG_MAX 23
@@ -221,40 +222,6 @@ static void skip_value(struct reader *reader)
     } while (depth > 0 && reader->why == NULL);
 }
 
-static int hex_value(char digit)
-{
-    if (digit >= '0' && digit <= '9') {
-        return digit - '0';
-    }
-    if (digit >= 'a' && digit <= 'f') {
-        return digit - 'a' + 10;
-    }
-    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
-}
-
-/* RFC 9562's text form. */
-static bool parse_id(struct name text, struct partition_id *id)
-{
-    size_t at = 0;
-
-    if (text.size != 36) {
-        return false;
-    }
-    for (size_t i = 0; i < 16; i++) {
-        if ((at == 8 || at == 13 || at == 18 || at == 23) && text.bytes[at++] != '-') {
-            return false;
-        }
-        int high = hex_value(text.bytes[at]);
-        int low = hex_value(text.bytes[at + 1]);
-        if (high < 0 || low < 0) {
-            return false;
-        }
-        id->bytes[i] = (uint8_t)(high << 4 | low);
-        at += 2;
-    }
-    return true;
-}
-
 /* [name, position] or [name, position, id]; null for an id is none. */
 static void read_entry(struct reader *reader, checkpoint_entry *entry, void *argument)
 {
@@ -272,7 +239,7 @@ static void read_entry(struct reader *reader, checkpoint_entry *entry, void *arg
         name_bytes = memory_copy(name.bytes, name.size);
         name.bytes = name_bytes;
         if (peek_token(reader) == '"') {
-            has_id = parse_id(take_string(reader), &id);
+            has_id = partition_id_read(take_string(reader), &id);
             if (!has_id) {
                 fail(reader, "an id that is no UUID");
             }

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/hex.h"
+
 /* The long-name rule: at most 160 bytes stay; of a longer name 143, then `~` and 16 hex digits, 160 again. */
 #define NAME_MAX_SIZE 160
 #define NAME_CUT_SIZE 143
@@ -23,18 +25,13 @@ static bool stays(unsigned char byte)
 
 static void append_digest(struct name name, char *out)
 {
-    static const char digits[] = "0123456789abcdef";
     unsigned char digest[EVP_MAX_MD_SIZE] = {0};
 
     /* One-shot SHA-256 over memory fails only where the library itself is unusable; TLS and signing are gone then too,
      * and no key of a lake is ever made. */
     EVP_Digest(name.bytes, name.size, digest, NULL, EVP_sha256(), NULL);
     *out++ = '~';
-    for (size_t i = 0; i < 8; i++) {
-        *out++ = digits[digest[i] >> 4];
-        *out++ = digits[digest[i] & 15];
-    }
-    *out = '\0';
+    *hex_write(out, digest, 8) = '\0';
 }
 
 void lake_escape_name(struct name name, char out[LAKE_NAME_SIZE])

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/byte_buffer.h"
+#include "common/hex.h"
 #include "common/json_scan.h"
 #include "common/memory.h"
 
@@ -51,12 +52,12 @@ static void add_member(struct byte_buffer *out, const char *before, const char *
 
 static void add_object(struct byte_buffer *out, const struct manifest_object *object)
 {
+    char sha256[2 * sizeof object->sha256];
+
     add_member(out, "{\"key\":", object->key);
     byte_buffer_add_format(out, ",\"bytes\":%" PRIu64 ",\"records\":%" PRIu64 ",\"sha256\":\"", object->bytes,
                            object->records);
-    for (size_t i = 0; i < sizeof object->sha256; i++) {
-        byte_buffer_add_format(out, "%02x", object->sha256[i]);
-    }
+    byte_buffer_add(out, sha256, (size_t)(hex_write(sha256, object->sha256, sizeof object->sha256) - sha256));
     byte_buffer_add_text(out, "\"");
     if (object->has_partition) {
         byte_buffer_add_text(out, ",\"partition\":");

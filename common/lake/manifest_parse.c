@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hex.h"
 #include "common/json_walk.h"
 #include "common/lake/manifest.h"
 #include "common/memory.h"
@@ -83,17 +84,6 @@ static bool take_name(struct json_text value, char **out, size_t *size)
     return true;
 }
 
-static int hex_value(char digit)
-{
-    if (digit >= '0' && digit <= '9') {
-        return digit - '0';
-    }
-    if (digit >= 'a' && digit <= 'f') {
-        return digit - 'a' + 10;
-    }
-    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
-}
-
 static bool take_sha256(struct json_text value, uint8_t out[32])
 {
     struct name text;
@@ -102,12 +92,11 @@ static bool take_sha256(struct json_text value, uint8_t out[32])
         return false;
     }
     for (size_t i = 0; i < 32; i++) {
-        int high = hex_value(text.bytes[2 * i]);
-        int low = hex_value(text.bytes[2 * i + 1]);
-        if (high < 0 || low < 0) {
+        int byte = hex_byte(text.bytes + 2 * i);
+        if (byte < 0) {
             return false;
         }
-        out[i] = (uint8_t)(high << 4 | low);
+        out[i] = (uint8_t)byte;
     }
     return true;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/byte_buffer.h"
+#include "common/hex.h"
 #include "common/lake/object_reader.h"
 #include "common/memory.h"
 #include "supervisor/commands/progress.h"
@@ -239,15 +240,8 @@ static void check_hash(struct object *object)
     if (memcmp(found, object->entry->sha256, sizeof object->entry->sha256) == 0) {
         return;
     }
-    for (size_t i = 0; i < sizeof object->entry->sha256; i++) {
-        static const char digits[] = "0123456789abcdef";
-        text[0][2 * i] = digits[found[i] >> 4];
-        text[0][2 * i + 1] = digits[found[i] & 15];
-        text[1][2 * i] = digits[object->entry->sha256[i] >> 4];
-        text[1][2 * i + 1] = digits[object->entry->sha256[i] & 15];
-    }
-    text[0][64] = '\0';
-    text[1][64] = '\0';
+    *hex_write(text[0], found, sizeof object->entry->sha256) = '\0';
+    *hex_write(text[1], object->entry->sha256, sizeof object->entry->sha256) = '\0';
     proof_fault(object->reading->proof, object->entry->key, "sha256 %s: expected %s", text[0], text[1]);
 }
 
