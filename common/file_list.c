@@ -204,7 +204,7 @@ static int step(struct walk *walk)
         add_to_page(walk, candidate);
         return 0;
     }
-    return push_level(walk, memory_copy(candidate->key, strlen(candidate->key)));
+    return push_level(walk, memory_copy_text(candidate->key));
 }
 
 /* Where the walk begins: the folder that the prefix names, up to its last slash. */
@@ -238,7 +238,7 @@ int file_objects_list(const struct file_bucket *bucket, const char *prefix, cons
         return code;
     }
     struct walk walk = {.bucket = bucket, .prefix = prefix, .page = page, .error = error};
-    walk.after = after != NULL ? memory_copy(after, strlen(after)) : memory_copy("", 0);
+    walk.after = memory_copy_text(after != NULL ? after : "");
     page->objects = memory_new(FILE_PAGE_SIZE, sizeof *page->objects);
     code = begin(&walk);
     while (code == 0 && walk.depth > 0 && !page->more) {

@@ -139,7 +139,7 @@ static int make_level(char *path, struct error *error)
 
 static int make_folders(const char *path, struct error *error)
 {
-    char *copy = memory_copy(path, strlen(path));
+    char *copy = memory_copy_text(path);
     int code = 0;
 
     for (char *slash = copy; code == 0 && slash != NULL;) {

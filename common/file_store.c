@@ -331,19 +331,14 @@ static void deliver(void *argument, short events)
     }
 }
 
-static char *copy_text(const char *text)
-{
-    return text != NULL ? memory_copy(text, strlen(text)) : NULL;
-}
-
 static struct store_call *new_call(enum store_operation operation, const char *key, const char *upload, void *argument)
 {
     struct store_call *call = memory_new(1, sizeof *call);
 
     call->operation = operation;
     call->argument = argument;
-    call->key = copy_text(key);
-    call->upload = copy_text(upload);
+    call->key = memory_copy_text(key);
+    call->upload = memory_copy_text(upload);
     error_clear(&call->error);
     return call;
 }

@@ -65,6 +65,11 @@ char *memory_copy(const char *bytes, size_t size)
     return copy;
 }
 
+char *memory_copy_text(const char *text)
+{
+    return text != NULL ? memory_copy(text, strlen(text)) : NULL;
+}
+
 void memory_free_secret(char *secret)
 {
     if (secret != NULL)

@@ -24,6 +24,9 @@ void *memory_grow(void *array, size_t *capacity, size_t needed, size_t size);
 /* A copy of size bytes with a NUL behind them. */
 char *memory_copy(const char *bytes, size_t size);
 
+/* A copy of a text; NULL of NULL. */
+char *memory_copy_text(const char *text);
+
 /* Wiped before it is freed; a text with its NUL, NULL is nothing. */
 void memory_free_secret(char *secret);
 

@@ -442,7 +442,7 @@ struct queen_api *queen_client_create(struct reactor *reactor, const struct quee
     }
     client->url = memory_copy(options->url, url_size);
     if (options->token != NULL) {
-        client->token = memory_copy(options->token, strlen(options->token));
+        client->token = memory_copy_text(options->token);
         client->authorization = memory_format("Authorization: Bearer %s", options->token);
     }
     client->fetches = http_client_create(reactor, &fetches, error);

@@ -62,19 +62,14 @@ void s3_target_init(struct s3_target *target, const struct settings *settings)
     target->origin = memory_format("%s://%s", target->tls ? "https" : "http", target->host);
 }
 
-static char *copy_secret(const char *secret)
-{
-    return secret != NULL ? memory_copy(secret, strlen(secret)) : NULL;
-}
-
 void s3_target_set_credentials(struct s3_target *target, const char *access_key, const char *secret_key,
                                const char *session_token)
 {
     char *before[] = {target->access_key, target->secret_key, target->session_token};
 
-    target->access_key = copy_secret(access_key);
-    target->secret_key = copy_secret(secret_key);
-    target->session_token = copy_secret(session_token);
+    target->access_key = memory_copy_text(access_key);
+    target->secret_key = memory_copy_text(secret_key);
+    target->session_token = memory_copy_text(session_token);
     for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
         memory_free_secret(before[i]);
     }

@@ -167,7 +167,7 @@ static void fill_instance(struct settings *settings)
         return;
     }
     if (gethostname(name, sizeof name - 1) == 0 && !is_blank(name)) {
-        settings->instance = memory_copy(name, strlen(name));
+        settings->instance = memory_copy_text(name);
         return;
     }
     if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) {

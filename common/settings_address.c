@@ -142,7 +142,7 @@ static int take_directory(const struct setting_row *row, const char *text, struc
         return refuse_address(row, text, error);
     }
     settings->endpoint = url;
-    settings->file_root = memory_copy(url + scheme, strlen(url + scheme));
+    settings->file_root = memory_copy_text(url + scheme);
     return 0;
 }
 

@@ -239,7 +239,7 @@ int settings_file_parse(const char *path, const char *text, size_t size, struct 
     if (nul != NULL) {
         return refuse_nul(path, text, nul, error);
     }
-    file->path = memory_copy(path, strlen(path));
+    file->path = memory_copy_text(path);
     int code = take_lines(&cursor, file, error);
     if (cursor.value.bytes != NULL) {
         explicit_bzero(cursor.value.bytes, cursor.value.capacity);

@@ -111,7 +111,7 @@ int take_bucket(const struct setting_row *row, const char *text, struct settings
     if (dots || strpbrk(text, "/ ") != NULL) {
         return setting_refuse(row, text, error);
     }
-    settings->bucket = memory_copy(text, strlen(text));
+    settings->bucket = memory_copy_text(text);
     return 0;
 }
 

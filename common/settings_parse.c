@@ -33,7 +33,7 @@ static int put_text(const struct setting_row *row, const char *text, struct sett
     char **field = text_field(row, settings);
 
     free(*field);
-    *field = memory_copy(text, strlen(text));
+    *field = memory_copy_text(text);
     return 0;
 }
 
@@ -47,7 +47,7 @@ int setting_refuse(const struct setting_row *row, const char *text, struct error
     if ((row->flags & SETTING_SECRET) != 0) {
         return error_set(error, QS_ERROR_INPUT, "%s: expected %s", row->name, row->expected);
     }
-    char *shown = memory_copy(text, strlen(text));
+    char *shown = memory_copy_text(text);
     size_t size = strlen(shown);
     bool cut = size > SHOWN_BYTES;
 

@@ -57,7 +57,7 @@ uint32_t collect_add_queue(struct collect *collect, const char *name, size_t wor
     collect->queues = memory_grow(collect->queues, &collect->queue_capacity, collect->queue_count + 1, sizeof *queue);
     queue = &collect->queues[collect->queue_count];
     *queue = (struct collected_queue){.worker = worker, .from_log_start = from_log_start, .assigned = now};
-    queue->name = memory_copy(name, strlen(name));
+    queue->name = memory_copy_text(name);
     queue->last.k = -1;
     queue->last.through_us = INT64_MIN;
     queue->last.checkpoint_k = -1;

@@ -281,7 +281,7 @@ static void log_nowhere(const struct control_places *places)
 
 static int refuse_place(const char *path, struct error *error)
 {
-    char *why = memory_copy(error->message, strlen(error->message));
+    char *why = memory_copy_text(error->message);
 
     (void)error_set(error, QS_ERROR_INPUT,
                     "QUEEN_S3_CONTROL=%s: %s; expected an absolute path in a folder that can be written, or off", path,

@@ -19,7 +19,7 @@ void control_places_init(struct control_places *places, const char *setting, con
         }
     } else if (strcmp(setting, "off") != 0) {
         places->chosen = true;
-        places->paths[places->count++] = memory_copy(setting, strlen(setting));
+        places->paths[places->count++] = memory_copy_text(setting);
     }
 }
 

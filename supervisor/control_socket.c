@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -103,7 +102,7 @@ int control_socket_make(const char *path, int backlog, struct control_socket *ou
     if (code != 0) {
         return code;
     }
-    out->path = memory_copy(path, strlen(path));
+    out->path = memory_copy_text(path);
     out->lock_path = memory_format("%s%s", path, CONTROL_LOCK_SUFFIX);
     code = take_lock(out->lock_path, &out->lock, error);
     if (code == 0) {

@@ -83,7 +83,7 @@ static void move_environment(void)
     }
     moved = memory_new(count + 1, sizeof *moved);
     for (size_t i = 0; i < count; i++) {
-        moved[i] = memory_copy(environ[i], strlen(environ[i]));
+        moved[i] = memory_copy_text(environ[i]);
     }
     environ = moved;
 }

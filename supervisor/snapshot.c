@@ -16,17 +16,12 @@
 
 /* ---- taking it ---- */
 
-static char *copy(const char *text)
-{
-    return memory_copy(text, strlen(text));
-}
-
 static char *copy_wall(struct wall_ms time)
 {
     char text[CLOCK_TEXT_SIZE];
 
     clock_format_wall(time, text);
-    return copy(text);
+    return memory_copy_text(text);
 }
 
 static char *copy_exit(int wait_status)
@@ -41,7 +36,7 @@ static void take_worker(struct snapshot_worker *out, const struct worker *worker
 
     *out = (struct snapshot_worker){
         .number = number,
-        .phase = copy(pool_state_name(worker->life.state)),
+        .phase = memory_copy_text(pool_state_name(worker->life.state)),
         .pid = worker->pid,
         .uptime_ms = worker->pid > 0 ? now.v - worker->started.v : 0,
         .restarts = worker->life.restarts,
@@ -57,25 +52,15 @@ static void take_worker(struct snapshot_worker *out, const struct worker *worker
 
 static const char *state_name(const struct collected_queue *queue)
 {
-    static const char *const names[] = {
-        [QUEUE_CLAIMING] = "claiming", [QUEUE_RECOVERING] = "recovering",
-        [QUEUE_RUNNING] = "running",   [QUEUE_STOPPED] = "stopped",
-        [QUEUE_LOST] = "lost",         [QUEUE_DRAINED] = "drained",
-    };
-    uint32_t state = queue->last.state;
-
-    if (queue->standby && state == QUEUE_CLAIMING) {
-        return "standby";
-    }
-    return state < sizeof names / sizeof *names ? names[state] : "unknown";
+    return queue->standby && queue->last.state == QUEUE_CLAIMING ? "standby" : report_state_name(queue->last.state);
 }
 
 static char *copy_owner(const struct collected_queue *queue, const struct settings *settings)
 {
     if (queue->last.state == QUEUE_RECOVERING || queue->last.state == QUEUE_RUNNING) {
-        return copy(settings->instance);
+        return memory_copy_text(settings->instance);
     }
-    return queue->last.holder[0] != '\0' ? copy(queue->last.holder) : NULL;
+    return queue->last.holder[0] != '\0' ? memory_copy_text(queue->last.holder) : NULL;
 }
 
 static void take_queue(struct snapshot_queue *out, const struct snapshot_source *source,
@@ -85,10 +70,10 @@ static void take_queue(struct snapshot_queue *out, const struct snapshot_source 
     int64_t lag_us = 0;
 
     *out = (struct snapshot_queue){
-        .name = copy(queue->name),
+        .name = memory_copy_text(queue->name),
         .worker = queue->worker,
         .owner = copy_owner(queue, source->settings),
-        .state = copy(state_name(queue)),
+        .state = memory_copy_text(state_name(queue)),
         .k = last->k,
         .has_lag = collect_lag_us(source->collect, queue, source->now, &lag_us),
         .buffered_bytes = last->buffer_bytes,
@@ -100,10 +85,10 @@ static void take_queue(struct snapshot_queue *out, const struct snapshot_source 
         char end[CLOCK_TEXT_SIZE];
 
         clock_format_broker((struct broker_us){last->end_us}, end);
-        out->end = copy(end);
+        out->end = memory_copy_text(end);
     }
     if (last->error[0] != '\0') {
-        out->error = copy(last->error);
+        out->error = memory_copy_text(last->error);
         out->error_at = copy_wall((struct wall_ms){last->error_wall_ms});
     }
 }
@@ -120,14 +105,14 @@ static void take_connectors(struct snapshot *snapshot, const struct connectors *
         const char *reason = connector_reason(connector);
 
         snapshot->connectors[i] = (struct snapshot_connector){
-            .key = connector->key != NULL ? copy(connector->key) : NULL,
+            .key = memory_copy_text(connector->key),
             .worker = i < connectors->worker_count ? (int64_t)i : -1,
             .running = connector->running,
             .partitions = connector->running ? connector->last.partitions : 0,
             .buffered_bytes = connector->running ? connector->last.buffer_bytes : 0,
             .consumed = totals.consumed,
             .processed = totals.processed,
-            .reason = reason[0] != '\0' ? copy(reason) : NULL,
+            .reason = reason[0] != '\0' ? memory_copy_text(reason) : NULL,
         };
     }
 }
@@ -137,10 +122,10 @@ void snapshot_take(struct snapshot *snapshot, const struct snapshot_source *sour
     const struct settings *settings = source->settings;
 
     *snapshot = (struct snapshot){
-        .sink = copy(settings->sink),
-        .instance = copy(settings->instance),
-        .version = copy(QUEEN_S3_VERSION),
-        .phase = copy(source->phase),
+        .sink = memory_copy_text(settings->sink),
+        .instance = memory_copy_text(settings->instance),
+        .version = memory_copy_text(QUEEN_S3_VERSION),
+        .phase = memory_copy_text(source->phase),
         .at = copy_wall(source->wall),
         .pid = getpid(),
         .uptime_ms = source->now.v - source->started.v,

@@ -159,7 +159,7 @@ static char *get_text(const cJSON *object, const char *name)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
 
-    return cJSON_IsString(item) ? memory_copy(item->valuestring, strlen(item->valuestring)) : NULL;
+    return cJSON_IsString(item) ? memory_copy_text(item->valuestring) : NULL;
 }
 
 /* As above where it has to be there. */

@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -240,7 +239,7 @@ static struct describe_call *thread_start(struct describer *base, const char *ke
     struct thread_describer *describer = (struct thread_describer *)base;
     struct describe_call *call = memory_new(1, sizeof *call);
     *call = (struct describe_call){.describer = describer,
-                                   .key = memory_copy(key, strlen(key)),
+                                   .key = memory_copy_text(key),
                                    .shape = *shape,
                                    .bounds = *bounds,
                                    .done = done,

@@ -204,7 +204,7 @@ int worker_probe(const struct settings *settings, char ***names, size_t *count, 
 static void look_at_queue(struct probe *probe, const char *name, const struct changed_entry *entry)
 {
     if (entry->status == CHANGED_UNKNOWN_QUEUE && !probe->settings->all_queues)
-        probe->names[probe->count++] = memory_copy(name, strlen(name));
+        probe->names[probe->count++] = memory_copy_text(name);
     if (entry->status == CHANGED_OK && entry->count > 0)
         probe->findings->generation = entry->partitions[0].has_id ? GENERATION_2 : GENERATION_1;
 }

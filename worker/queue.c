@@ -24,7 +24,7 @@ struct queue *queue_create(struct queue_host *host, const char *name, uint32_t n
     const char *sink = host->settings->sink;
     queue->host = host;
     queue->world = host->world;
-    queue->name = memory_copy(name, strlen(name));
+    queue->name = memory_copy_text(name);
     queue->name_size = strlen(name);
     queue->number = number;
     queue->from_log_start = from_log_start;

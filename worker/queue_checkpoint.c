@@ -4,7 +4,6 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/lake/checkpoint.h"
 #include "common/memory.h"
@@ -35,10 +34,10 @@ static void cleanup_listed(void *argument, const struct error *error, const stru
             queue->world->store->operations->remove(queue->world->store, queue->cleanup_keys[0], removed, NULL);
         free(queue->cleanup_keys[0]);
         queue->cleanup_keys[0] = queue->cleanup_keys[1];
-        queue->cleanup_keys[1] = memory_copy(objects[i].key, strlen(objects[i].key));
+        queue->cleanup_keys[1] = memory_copy_text(objects[i].key);
     }
     free(queue->cleanup_token);
-    queue->cleanup_token = error->code == QS_OK && next != NULL ? memory_copy(next, strlen(next)) : NULL;
+    queue->cleanup_token = error->code == QS_OK ? memory_copy_text(next) : NULL;
     if (queue->cleanup_token != NULL)
         cleanup_list(queue);
 }

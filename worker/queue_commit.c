@@ -252,11 +252,11 @@ static void commit_shape(struct queue *queue)
     const struct settings *settings = queue->host->settings;
     if (commit->redo) {
         commit->shape = queue->intent.shape;
-        commit->prefix = memory_copy(queue->intent.prefix, strlen(queue->intent.prefix));
+        commit->prefix = memory_copy_text(queue->intent.prefix);
         return;
     }
     commit->shape = (struct window_shape){settings->format, settings->compression, settings->layout, settings->align};
-    commit->prefix = memory_copy(settings->prefix, strlen(settings->prefix));
+    commit->prefix = memory_copy_text(settings->prefix);
 }
 
 static uint64_t plan_lost(const struct window_plan *plan)

@@ -346,7 +346,7 @@ static void checkpoints_listed(void *argument, const struct error *error, const 
         queue->checkpoint_ks[0] = k;
     }
     free(queue->list_token);
-    queue->list_token = next != NULL ? memory_copy(next, strlen(next)) : NULL;
+    queue->list_token = memory_copy_text(next);
     if (queue->list_token != NULL) {
         checkpoints_list(queue);
         return;

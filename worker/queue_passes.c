@@ -140,7 +140,7 @@ static void pass_page(void *argument, const struct error *error, struct broker_u
         return;
     }
     free(slot->request.after);
-    slot->request.after = memory_copy(entry->next, strlen(entry->next));
+    slot->request.after = memory_copy_text(entry->next);
     discovery_ask(queue->host->discovery, &slot->request);
     queue_step(queue);
 }

@@ -53,7 +53,7 @@ void redo_look_drop(struct queue *queue)
 static void add_key(struct redo_look *look, const char *key)
 {
     look->keys = memory_grow(look->keys, &look->capacity, look->count + 1, sizeof *look->keys);
-    look->keys[look->count++] = memory_copy(key, strlen(key));
+    look->keys[look->count++] = memory_copy_text(key);
 }
 
 static void look_again(struct redo_look *look, const struct error *error, void (*step)(void *))
@@ -129,7 +129,7 @@ static void keep(struct queue *queue, const char *key, const struct object_descr
     commit->kept = memory_grow(commit->kept, &commit->kept_capacity, commit->kept_count + 1, sizeof *commit->kept);
     struct kept_object *kept = &commit->kept[commit->kept_count++];
     memset(kept, 0, sizeof *kept);
-    kept->object.key = memory_copy(key, strlen(key));
+    kept->object.key = memory_copy_text(key);
     kept->object.bytes = description->bytes;
     kept->object.records = description->records;
     memcpy(kept->object.sha256, description->sha256, sizeof kept->object.sha256);
@@ -245,7 +245,7 @@ static void listed(void *argument, const struct error *error, const struct liste
         if (!is_planned(queue, objects[i].key))
             add_key(look, objects[i].key);
     free(look->list_token);
-    look->list_token = next != NULL ? memory_copy(next, strlen(next)) : NULL;
+    look->list_token = memory_copy_text(next);
     if (next != NULL)
         list_objects(look);
     else

@@ -1,7 +1,6 @@
 /* A small object in memory (a manifest, a checkpoint), put until it is there: upload.h. */
 #include <openssl/evp.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/log.h"
 #include "common/memory.h"
@@ -77,7 +76,7 @@ struct small_put *small_put_start(struct world *world, const char *subject, cons
     struct small_put *put = memory_new(1, sizeof *put);
     *put = (struct small_put){.world = world,
                               .subject = subject,
-                              .key = memory_copy(key, strlen(key)),
+                              .key = memory_copy_text(key),
                               .content_type = content_type,
                               .bytes = bytes,
                               .piece = {bytes, size},

@@ -230,7 +230,7 @@ static void part_done(void *argument, const struct error *error, const char *eta
         timer_set(upload->world->timers, &part->retry_timer, world_after(upload->world, delay), part_send, part);
         return;
     }
-    upload->etags[part->number - 1] = memory_copy(etag, strlen(etag));
+    upload->etags[part->number - 1] = memory_copy_text(etag);
     upload->world->encoder->operations->release(upload->world->encoder, upload->job, part->part);
     part_forget(upload, part);
     if (!upload->part_told) {
@@ -257,7 +257,7 @@ static void created(void *argument, const struct error *error, const char *uploa
         step_failed(upload, error, create_again);
         return;
     }
-    upload->upload_id = memory_copy(upload_id, strlen(upload_id));
+    upload->upload_id = memory_copy_text(upload_id);
     upload->retry.failures = 0;
     send_parts(upload);
 }
@@ -402,7 +402,7 @@ struct upload *upload_start(struct world *world, const struct upload_request *re
     struct upload *upload = memory_new(1, sizeof *upload);
     upload->world = world;
     upload->request = *request;
-    upload->key = memory_copy(request->key, strlen(request->key));
+    upload->key = memory_copy_text(request->key);
     upload->memory = encode_memory(&request->shape, request->source->text_size, request->threshold);
     budget_force(world->budget, (size_t)upload->memory);
     upload_begin(upload);

@@ -260,7 +260,7 @@ static int name_partition_object(struct window_objects *objects, size_t index, s
     int status = lake_partition_object_key(request->prefix, request->escaped_queue, &request->shape, &request->bounds,
                                            escaped, object->first_offset, object->last_offset, key, error);
     if (status == 0)
-        object->key = memory_copy(key, strlen(key));
+        object->key = memory_copy_text(key);
     return status;
 }
 
@@ -273,7 +273,7 @@ static int name_objects(struct window_objects *objects, struct error *error)
         status =
             lake_object_key(request->prefix, request->escaped_queue, &request->shape, &request->bounds, key, error);
         if (status == 0)
-            objects->list[0].key = memory_copy(key, strlen(key));
+            objects->list[0].key = memory_copy_text(key);
         return status;
     }
     for (size_t i = 0; i < objects->count && status == 0; i++)

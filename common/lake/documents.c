@@ -138,8 +138,8 @@ bool intent_read(const cJSON *value, const struct settings *settings, struct lak
     }
     free(intent->prefix);
     free(intent->writer);
-    intent->prefix = memory_copy(prefix, strlen(prefix));
-    intent->writer = writer != NULL ? memory_copy(writer, strlen(writer)) : memory_copy("", 0);
+    intent->prefix = memory_copy_text(prefix);
+    intent->writer = memory_copy_text(writer != NULL ? writer : "");
     return true;
 }
 

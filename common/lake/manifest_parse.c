@@ -67,7 +67,7 @@ static bool take_text(struct json_text value, char **out)
         return false;
     }
     free(*out);
-    *out = memory_copy(text, strlen(text));
+    *out = memory_copy_text(text);
     return true;
 }
 

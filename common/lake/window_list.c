@@ -236,7 +236,7 @@ static void got_page(void *argument, const struct error *error, const struct lis
     list->listing.call = NULL;
     list->listing.tries = 0;
     free(list->token);
-    list->token = next != NULL ? memory_copy(next, strlen(next)) : NULL;
+    list->token = memory_copy_text(next);
     list->page = memory_grow(list->page, &list->page_capacity, count, sizeof *list->page);
     list->page_count = 0;
     for (size_t i = 0; i < count; i++) {
@@ -403,7 +403,7 @@ struct window_list *window_list_open(struct reactor *reactor, struct object_stor
     list->store = store;
     list->ready = ready;
     list->argument = argument;
-    list->prefix = memory_copy(query->prefix, strlen(query->prefix));
+    list->prefix = memory_copy_text(query->prefix);
     list->queue_name = memory_copy(query->queue.bytes, query->queue.size);
     list->queue_size = query->queue.size;
     list->query = *query;

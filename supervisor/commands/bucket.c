@@ -137,9 +137,9 @@ static void page_done(void *argument, const struct error *error, const struct li
             continue;
         }
         keys->keys = memory_grow(keys->keys, &keys->capacity, keys->count + 1, sizeof *keys->keys);
-        keys->keys[keys->count++] = memory_copy(objects[i].key, strlen(objects[i].key));
+        keys->keys[keys->count++] = memory_copy_text(objects[i].key);
     }
-    char *token = next != NULL && error->code == QS_OK ? memory_copy(next, strlen(next)) : NULL;
+    char *token = error->code == QS_OK ? memory_copy_text(next) : NULL;
     free(listing->next);
     listing->next = token;
     if (token != NULL) {
@@ -276,7 +276,7 @@ static bool begin_more(struct asking_run *run)
         }
         struct asked *asked = &run->ring[run->begun++ % BUCKET_UNDER_WAY];
         asked->run = run;
-        asked->key = memory_copy(key, strlen(key));
+        asked->key = memory_copy_text(key);
         ask_one(asked);
     }
     return true;

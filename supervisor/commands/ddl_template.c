@@ -278,7 +278,7 @@ static char *value_of(const struct filling *filling, const char *name, size_t si
     }
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         if (is(name, size, kept[i].name)) {
-            return memory_copy(kept[i].value, strlen(kept[i].value));
+            return memory_copy_text(kept[i].value);
         }
     }
     return memory_copy("", 0);

@@ -118,7 +118,7 @@ static void add_kms(cJSON *statements, const struct settings *settings)
     const char *alias = id == NULL ? NULL : strstr(id, "alias/");
     bool names_key = id != NULL && alias == NULL;
     char *key = names_key && strncmp(id, "arn:", 4) == 0
-                    ? memory_copy(id, strlen(id))
+                    ? memory_copy_text(id)
                     : memory_format("arn:%s:kms:%s:*:key/%s", partition, settings->region, names_key ? id : "*");
     cJSON *statement = add_statement(statements, "EncryptAndDecryptWithTheKeyOfTheBucket", actions, 2, key);
 

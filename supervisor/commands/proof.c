@@ -236,7 +236,7 @@ static void check_sink(const struct checking *checking)
     const char *sink = checking->manifest->sink;
 
     if (proof->sink == NULL) {
-        proof->sink = memory_copy(sink, strlen(sink));
+        proof->sink = memory_copy_text(sink);
     } else if (strcmp(proof->sink, sink) != 0) {
         proof_fault(proof, checking->key, "it is of the sink %s: expected %s, as before", sink, proof->sink);
     }

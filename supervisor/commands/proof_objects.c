@@ -61,8 +61,7 @@ int proof_objects(struct proof *proof, const struct manifest *manifest)
         const struct manifest_object *object = &manifest->objects[i];
         proof->waiting =
             memory_grow(proof->waiting, &proof->waiting_capacity, proof->waiting_count + 1, sizeof *proof->waiting);
-        proof->waiting[proof->waiting_count++] =
-            (struct proof_object){memory_copy(object->key, strlen(object->key)), object->bytes};
+        proof->waiting[proof->waiting_count++] = (struct proof_object){memory_copy_text(object->key), object->bytes};
         if (proof->waiting_count == WAITING_MAX) {
             code = proof_objects_end(proof);
         }

@@ -2,7 +2,6 @@
 #include "supervisor/commands/text_table.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/memory.h"
 #include "common/utf8.h"
@@ -30,7 +29,7 @@ static char *cut(const char *text)
     const char *end = text;
 
     if (show_width(text) <= TEXT_TABLE_CELL_WIDTH) {
-        return memory_copy(text, strlen(text));
+        return memory_copy_text(text);
     }
     for (size_t i = 0; i < TEXT_TABLE_CELL_WIDTH - 1; i++) {
         end += utf8_next(end);

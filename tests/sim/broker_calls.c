@@ -477,8 +477,7 @@ static struct queen_call *queen_changed(struct queen_api *api, const struct chan
     for (size_t i = 0; i < count; i++) {
         call->pages[i] = entries[i];
         call->pages[i].queue = name_copy(entries[i].queue);
-        call->pages[i].after =
-            entries[i].after != NULL ? memory_copy(entries[i].after, strlen(entries[i].after)) : NULL;
+        call->pages[i].after = memory_copy_text(entries[i].after);
     }
     call_begin(instance_of_queen(api), &call->call, 0);
     return call;

@@ -63,7 +63,7 @@ bool bucket_put(struct bucket *bucket, const char *key, uint8_t *bytes, size_t s
     bucket->objects =
         memory_grow(bucket->objects, &bucket->object_capacity, bucket->object_count + 1, sizeof *bucket->objects);
     memmove(bucket->objects + at + 1, bucket->objects + at, (bucket->object_count - at) * sizeof *bucket->objects);
-    bucket->objects[at] = (struct bucket_object){memory_copy(key, strlen(key)), bytes, size, false};
+    bucket->objects[at] = (struct bucket_object){memory_copy_text(key), bytes, size, false};
     bucket->object_count++;
     return true;
 }
@@ -84,7 +84,7 @@ uint64_t bucket_create_upload(struct bucket *bucket, const char *key)
     bucket->uploads =
         memory_grow(bucket->uploads, &bucket->upload_capacity, bucket->upload_count + 1, sizeof *bucket->uploads);
     struct bucket_upload *upload = &bucket->uploads[bucket->upload_count++];
-    *upload = (struct bucket_upload){.key = memory_copy(key, strlen(key)), .id = bucket->upload_count, .open = true};
+    *upload = (struct bucket_upload){.key = memory_copy_text(key), .id = bucket->upload_count, .open = true};
     return upload->id;
 }
 

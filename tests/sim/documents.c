@@ -22,22 +22,17 @@ void documents_free(struct documents *documents)
 
 /* ---- a request and its answer ---- */
 
-static char *copy_text(const char *text)
-{
-    return text != NULL ? memory_copy(text, strlen(text)) : NULL;
-}
-
 void document_batch_copy(struct document_batch *batch, const struct kv_operation *operations, size_t count)
 {
     *batch = (struct document_batch){.operations = memory_new(count, sizeof *operations), .count = count};
     for (size_t i = 0; i < count; i++) {
         struct kv_operation *copy = &batch->operations[i];
         *copy = operations[i];
-        copy->key = copy_text(operations[i].key);
-        copy->value = copy_text(operations[i].value);
+        copy->key = memory_copy_text(operations[i].key);
+        copy->value = memory_copy_text(operations[i].value);
         char **keys = memory_new(copy->key_count + 1, sizeof *keys);
         for (size_t k = 0; k < copy->key_count; k++)
-            keys[k] = copy_text(operations[i].keys[k]);
+            keys[k] = memory_copy_text(operations[i].keys[k]);
         copy->keys = (const char *const *)keys;
     }
 }
@@ -104,7 +99,7 @@ static struct document_row *row_make(struct documents *documents, const char *ke
     documents->rows =
         memory_grow(documents->rows, &documents->row_capacity, documents->row_count + 1, sizeof *documents->rows);
     struct document_row *row = &documents->rows[documents->row_count++];
-    *row = (struct document_row){.key = copy_text(key)};
+    *row = (struct document_row){.key = memory_copy_text(key)};
     return row;
 }
 
@@ -136,7 +131,7 @@ static void remember(struct documents *documents, const char *key, const cJSON *
     documents->writes = memory_grow(documents->writes, &documents->write_capacity, documents->write_count + 1,
                                     sizeof *documents->writes);
     documents->writes[documents->write_count++] =
-        (struct document_write){copy_text(key), cJSON_Duplicate(value, true), now};
+        (struct document_write){memory_copy_text(key), cJSON_Duplicate(value, true), now};
 }
 
 const cJSON *documents_last(const struct documents *documents, const char *key)

@@ -144,7 +144,7 @@ static void spell_id(struct log_record *record, struct chance *chance, uint64_t 
 {
     if (chance_of(chance, 950)) {
         record->id = memory_format("t%llu", (unsigned long long)serial);
-        record->id_spelled = memory_copy(record->id, strlen(record->id));
+        record->id_spelled = memory_copy_text(record->id);
     } else if (chance_of(chance, 500)) {
         record->id = memory_copy("", 0);
         record->id_spelled = memory_copy("", 0);

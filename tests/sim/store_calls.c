@@ -92,11 +92,10 @@ static void list_arrive(struct store_call *call, struct bucket *bucket)
             continue;
         if (call->listed_count == LIST_PAGE) {
             const char *last = call->listed[LIST_PAGE - 1].key;
-            call->next = memory_copy(last, strlen(last));
+            call->next = memory_copy_text(last);
             return;
         }
-        call->listed[call->listed_count++] =
-            (struct listed_object){memory_copy(object->key, strlen(object->key)), object->size};
+        call->listed[call->listed_count++] = (struct listed_object){memory_copy_text(object->key), object->size};
     }
 }
 
@@ -207,7 +206,7 @@ static struct store_call *store_call_make(enum store_operation operation, const 
 {
     struct store_call *call = memory_new(1, sizeof *call);
     call->operation = operation;
-    call->key = memory_copy(key, strlen(key));
+    call->key = memory_copy_text(key);
     call->argument = argument;
     call->call.what = store_operation_name(operation);
     call->call.arrive = store_arrive;
@@ -261,7 +260,7 @@ static struct store_call *store_list(struct object_store *store, const char *pre
                                      store_list_done *done, void *argument)
 {
     struct store_call *call = store_call_make(STORE_LIST, prefix, argument);
-    call->token = after_token != NULL ? memory_copy(after_token, strlen(after_token)) : NULL;
+    call->token = memory_copy_text(after_token);
     call->list_done = done;
     return send_off(store, call);
 }

@@ -48,10 +48,14 @@ START_TEST(copies_end_in_a_nul)
 {
     char *copy = memory_copy("a\0bc", 3);
     char *empty = memory_copy(NULL, 0);
+    char *text = memory_copy_text("abc");
     ck_assert_mem_eq(copy, "a\0b", 4);
     ck_assert_str_eq(empty, "");
+    ck_assert_str_eq(text, "abc");
+    ck_assert_ptr_null(memory_copy_text(NULL));
     free(copy);
     free(empty);
+    free(text);
 }
 END_TEST
 

@@ -207,7 +207,7 @@ static struct bucket_call *call_new(struct sink_bucket *bucket, const char *key,
     struct bucket_call *call = memory_new(1, sizeof *call);
 
     call->bucket = bucket;
-    call->key = memory_copy(key, strlen(key));
+    call->key = memory_copy_text(key);
     call->done = done;
     call->argument = argument;
     return call;

@@ -196,9 +196,9 @@ static bool try_environment(struct credential_chain *chain)
     if (access_key == NULL || secret_key == NULL) {
         return false;
     }
-    chain->result = (struct sink_credentials){.access_key = memory_copy(access_key, strlen(access_key)),
-                                              .secret_key = memory_copy(secret_key, strlen(secret_key)),
-                                              .session_token = token != NULL ? memory_copy(token, strlen(token)) : NULL,
+    chain->result = (struct sink_credentials){.access_key = memory_copy_text(access_key),
+                                              .secret_key = memory_copy_text(secret_key),
+                                              .session_token = memory_copy_text(token),
                                               .expires = {INT64_MAX}};
     found(chain);
     return true;
@@ -243,7 +243,7 @@ static bool try_web_identity(struct credential_chain *chain)
     add_field(&form, "RoleSessionName", session != NULL ? session : "picomq-s3-sink");
     add_field(&form, "WebIdentityToken", token);
     memory_free_secret(token);
-    char *base = endpoint != NULL ? memory_copy(endpoint, strlen(endpoint)) : sink_aws_endpoint("sts", chain->region);
+    char *base = endpoint != NULL ? memory_copy_text(endpoint) : sink_aws_endpoint("sts", chain->region);
     static const char type[] = "Content-Type: application/x-www-form-urlencoded";
     struct question question = {.http = chain->http,
                                 .method = "POST",
@@ -261,7 +261,7 @@ static bool try_profile(struct credential_chain *chain)
     const char *file = get(chain, "AWS_SHARED_CREDENTIALS_FILE");
     const char *home = get(chain, "HOME");
     const char *profile = named != NULL ? named : "default";
-    char *path = file != NULL   ? memory_copy(file, strlen(file))
+    char *path = file != NULL   ? memory_copy_text(file)
                  : home != NULL ? memory_format("%s/.aws/credentials", home)
                                 : memory_copy("", 0);
     char *text = path[0] != '\0' ? read_file(path, &chain->error) : NULL;
@@ -334,7 +334,7 @@ static bool try_container(struct credential_chain *chain)
     struct question question = {.http = chain->direct,
                                 .method = "GET",
                                 .url = relative != NULL ? memory_format("http://169.254.170.2%s", relative)
-                                                        : memory_copy(full, strlen(full)),
+                                                        : memory_copy_text(full),
                                 .headers = {token != NULL ? memory_format("Authorization: %s", token) : NULL}};
     memory_free_secret(read);
     ask(chain, &question, take_json);
@@ -443,10 +443,10 @@ struct credential_chain *credential_chain_create(struct reactor *reactor, const 
     chain->reactor = reactor;
     chain->http = http;
     chain->direct = direct;
-    chain->region = memory_copy(region, strlen(region));
+    chain->region = memory_copy_text(region);
     for (size_t i = 0; i < VARIABLE_COUNT; i++) {
         const char *value = lookup(lookup_argument, variables[i]);
-        chain->values[i] = value != NULL && value[0] != '\0' ? memory_copy(value, strlen(value)) : NULL;
+        chain->values[i] = value != NULL && value[0] != '\0' ? memory_copy_text(value) : NULL;
     }
     return chain;
 }

@@ -16,11 +16,6 @@
 
 typedef enum sink_refusal check(const struct option_values *values, struct sink_options *options, struct error *error);
 
-static char *copy(const char *text)
-{
-    return text != NULL ? memory_copy(text, strlen(text)) : NULL;
-}
-
 static bool is_empty(const char *text)
 {
     return text == NULL || text[0] == '\0';
@@ -64,7 +59,7 @@ static enum sink_refusal check_bucket(const struct option_values *values, struct
                   SHOWN_MAX, values->bucket);
         return SINK_REFUSED;
     }
-    options->store.bucket = copy(values->bucket);
+    options->store.bucket = memory_copy_text(values->bucket);
     return SINK_ACCEPTED;
 }
 
@@ -123,7 +118,7 @@ static enum sink_refusal check_region(const struct option_values *values, struct
                   SHOWN_MAX, values->region);
         return SINK_REFUSED;
     }
-    options->store.region = copy(values->region);
+    options->store.region = memory_copy_text(values->region);
     return SINK_ACCEPTED;
 }
 
@@ -147,7 +142,7 @@ static enum sink_refusal check_endpoint(const struct option_values *values, stru
         options->store.path_style = values->path_style.value == 1;
     }
     const char *ca_file = getenv("AWS_CA_BUNDLE");
-    options->store.ca_file = is_empty(ca_file) ? NULL : copy(ca_file);
+    options->store.ca_file = is_empty(ca_file) ? NULL : memory_copy_text(ca_file);
     return SINK_ACCEPTED;
 }
 
@@ -161,8 +156,8 @@ static enum sink_refusal check_credentials(const struct option_values *values, s
         return SINK_REFUSED;
     }
     if (!is_empty(values->access_key_id)) {
-        options->store.access_key = copy(values->access_key_id);
-        options->store.secret_key = copy(values->secret_access_key);
+        options->store.access_key = memory_copy_text(values->access_key_id);
+        options->store.secret_key = memory_copy_text(values->secret_access_key);
     }
     return SINK_ACCEPTED;
 }
@@ -181,7 +176,7 @@ static enum sink_refusal check_paths(const struct option_values *values, struct 
         error_prefix(error, "Invalid config value");
         return SINK_REFUSED;
     }
-    options->path_template = copy(template);
+    options->path_template = memory_copy_text(template);
     prefix += strspn(prefix, "/");
     size_t size = strlen(prefix);
     while (size > 0 && prefix[size - 1] == '/') {
@@ -276,7 +271,7 @@ static enum sink_refusal check_durability(const struct option_values *values, st
                   "Invalid config value: durability is 'spooled' but spool_dir is not an absolute path");
         return SINK_REFUSED;
     }
-    options->spool_dir = copy(values->spool_dir);
+    options->spool_dir = memory_copy_text(values->spool_dir);
     return SINK_ACCEPTED;
 }
 

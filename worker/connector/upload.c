@@ -2,7 +2,6 @@
 #include "worker/connector/upload.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "common/memory.h"
@@ -115,7 +114,7 @@ struct sink_upload *sink_upload_start(struct reactor *reactor, struct sink_bucke
     upload->reactor = reactor;
     upload->bucket = bucket;
     upload->options = *options;
-    upload->key = memory_copy(options->key, strlen(options->key));
+    upload->key = memory_copy_text(options->key);
     upload->again = again;
     upload->done = done;
     upload->argument = argument;

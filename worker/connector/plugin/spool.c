@@ -50,7 +50,7 @@ int spool_sync_folder(const struct spool *spool, struct error *error)
 /* The folder and those above it, 0700 where they are made. */
 static int make_folders(const char *path, struct error *error)
 {
-    char *copy = memory_copy(path, strlen(path));
+    char *copy = memory_copy_text(path);
     int code = 0;
 
     for (char *slash = strchr(copy + 1, '/');; slash = strchr(slash + 1, '/')) {
@@ -88,7 +88,7 @@ struct spool *spool_open(const char *path, struct error *error)
 {
     struct spool *spool = memory_new(1, sizeof *spool);
 
-    spool->path = memory_copy(path, strlen(path));
+    spool->path = memory_copy_text(path);
     spool->folder = spool->lock_file = -1;
     spool->next_sequence = spool->next_batch = 1;
     spool->next_note = 1;
