@@ -14,14 +14,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/text.h"
+
 #define FIRST_CAPACITY   65536u
 #define HUGE_BODY        (8u * 1024 * 1024)
 #define RETRY_AFTER_MOST INT64_C(86400) /* seconds: whoever asks for more is mistaken, and would stop a sink for good */
-
-static bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
-}
 
 /* Whole digits, clamped to `most`; false for anything else. */
 static bool read_digits(const char *text, size_t size, uint64_t most, uint64_t *out)
@@ -93,10 +90,10 @@ void http_answer_header(struct http_answer *answer, const char *line, size_t siz
     size_t name = (size_t)(colon - line);
     const char *value = colon + 1;
     const char *end = line + size;
-    while (value < end && is_blank(*value)) {
+    while (value < end && text_is_blank(*value)) {
         value++;
     }
-    while (end > value && is_blank(end[-1])) {
+    while (end > value && text_is_blank(end[-1])) {
         end--;
     }
     size_t value_size = (size_t)(end - value);

@@ -406,3 +406,12 @@ char *json_spell_string(const char *text, size_t size, char *out)
     }
     return out;
 }
+
+void json_blank_line_breaks(char *json, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (json[i] == '\n' || json[i] == '\r') {
+            json[i] = ' ';
+        }
+    }
+}

@@ -49,4 +49,8 @@ char *json_spell_string(const char *text, size_t size, char *out);
  * would have written. */
 size_t json_respell(char *text, size_t size, size_t *unescaped_size);
 
+/* Makes a blank of each line break in JSON, in place, so that it fits on a line: inside of a string neither CR nor LF can
+ * stand raw, so those that are there lie between tokens, where a blank means as little (RFC 8259, sections 2 and 7). */
+void json_blank_line_breaks(char *json, size_t size);
+
 #endif

@@ -24,19 +24,12 @@
 #include "common/byte_buffer.h"
 #include "common/hex.h"
 #include "common/memory.h"
+#include "common/text.h"
 
 #define TIMESTAMP_SIZE 17 /* YYYYMMDDTHHMMSSZ and its NUL */
 #define HASH_TEXT_SIZE 65
 #define MD5_TEXT_SIZE  25 /* base64 and its NUL */
 #define UNSIGNED       "UNSIGNED-PAYLOAD"
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t size = strlen(text);
-    size_t end_size = strlen(end);
-
-    return size >= end_size && strcmp(text + size - end_size, end) == 0;
-}
 
 void s3_target_init(struct s3_target *target, const struct settings *settings)
 {
@@ -51,7 +44,7 @@ void s3_target_init(struct s3_target *target, const struct settings *settings)
     /* A port that is the scheme's own is left out of a Host header by every client; the signature is over that. */
     size_t size = strlen(host);
     const char *own_port = target->tls ? ":443" : ":80";
-    if (ends_with(host, own_port)) {
+    if (text_ends_with(host, own_port)) {
         size -= strlen(own_port);
     }
     if (settings->path_style) {

@@ -97,6 +97,8 @@ typedef const char *settings_lookup(void *argument, const char *name);
 int settings_read(settings_lookup *lookup, void *argument, struct settings *settings, struct error *error);
 int settings_read_bucket(settings_lookup *lookup, void *argument, bool keys, struct settings *settings,
                          struct error *error);
+/* Whether the bucket is at Amazon itself, in any of its partitions. */
+bool settings_at_amazon(const struct settings *settings);
 /* How many workers the queues have at most: none without queues. */
 size_t settings_queue_workers(const struct settings *settings);
 

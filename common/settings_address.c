@@ -8,6 +8,7 @@
 
 #include "common/memory.h"
 #include "common/settings_parse.h"
+#include "common/text.h"
 
 #define PORT_MAX 65535
 
@@ -18,6 +19,12 @@ char *settings_public_url(const char *url)
     const char *at = memchr(host, '@', strcspn(host, "/"));
 
     return memory_format("%.*s%s", (int)(host - url), url, at != NULL ? at + 1 : host);
+}
+
+bool settings_at_amazon(const struct settings *settings)
+{
+    return text_ends_with(settings->endpoint, ".amazonaws.com") ||
+           text_ends_with(settings->endpoint, ".amazonaws.com.cn");
 }
 
 /* What isn't an address may still have a password in it, anywhere before the last @. */

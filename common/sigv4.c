@@ -25,6 +25,7 @@
 #include "common/byte_buffer.h"
 #include "common/hex.h"
 #include "common/memory.h"
+#include "common/text.h"
 
 #define ALGORITHM "AWS4-HMAC-SHA256"
 #define DATE_SIZE 8 /* YYYYMMDD at the start of a timestamp */
@@ -112,11 +113,6 @@ static const struct sigv4_header **sorted_headers(const struct sigv4_request *re
     return sorted;
 }
 
-static bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
-}
-
 /* Without blanks at either end, and each run of them inside as one space, within quotes too. */
 static void add_header_value(struct byte_buffer *out, const char *value)
 {
@@ -124,7 +120,7 @@ static void add_header_value(struct byte_buffer *out, const char *value)
     bool begun = false;
 
     for (const char *at = value; *at != '\0'; at++) {
-        if (is_blank(*at)) {
+        if (text_is_blank(*at)) {
             blank = true;
             continue;
         }

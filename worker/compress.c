@@ -50,6 +50,14 @@ struct compressor {
     uint8_t out[OUT_SIZE];
 };
 
+int compress_zstd_failed(size_t result, struct error *error)
+{
+    enum qs_error code =
+        ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation ? QS_ERROR_NO_MEMORY : QS_ERROR_INPUT;
+
+    return error_set(error, code, "zstd: %s", ZSTD_getErrorName(result));
+}
+
 static int give(struct compressor *compressor, const void *bytes, size_t size, struct error *error)
 {
     int code = size == 0 ? 0 : compressor->emit(compressor->argument, bytes, size);
@@ -59,14 +67,6 @@ static int give(struct compressor *compressor, const void *bytes, size_t size, s
                          "the encoded bytes were not taken: encoding stopped");
     }
     return 0;
-}
-
-static int zstd_failed(size_t result, struct error *error)
-{
-    enum qs_error code =
-        ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation ? QS_ERROR_NO_MEMORY : QS_ERROR_INPUT;
-
-    return error_set(error, code, "zstd: %s", ZSTD_getErrorName(result));
 }
 
 static int zstd_begin(struct compressor *compressor, int threads, struct error *error)
@@ -89,7 +89,7 @@ static int zstd_begin(struct compressor *compressor, int threads, struct error *
     if (!ZSTD_isError(result)) {
         result = ZSTD_CCtx_setPledgedSrcSize(compressor->zstd, compressor->text_size);
     }
-    return ZSTD_isError(result) ? zstd_failed(result, error) : 0;
+    return ZSTD_isError(result) ? compress_zstd_failed(result, error) : 0;
 }
 
 static int zstd_run(struct compressor *compressor, const void *bytes, size_t size, ZSTD_EndDirective directive,
@@ -102,7 +102,7 @@ static int zstd_run(struct compressor *compressor, const void *bytes, size_t siz
         ZSTD_outBuffer out = {compressor->out, sizeof compressor->out, 0};
         left = ZSTD_compressStream2(compressor->zstd, &out, &in, directive);
         if (ZSTD_isError(left)) {
-            return zstd_failed(left, error);
+            return compress_zstd_failed(left, error);
         }
         int code = give(compressor, compressor->out, out.pos, error);
         if (code != 0) {

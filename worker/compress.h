@@ -26,4 +26,7 @@ void compressor_destroy(struct compressor *compressor);
 uint64_t compressor_memory(enum setting_compression kind, uint64_t text_size, int threads);
 uint64_t compressor_bound(enum setting_compression kind, uint64_t text_size);
 
+/* Fills *error with what a result that ZSTD_isError() says, and returns its code: for whoever else compresses. */
+int compress_zstd_failed(size_t result, struct error *error);
+
 #endif

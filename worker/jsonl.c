@@ -132,15 +132,6 @@ static int stream(struct jsonl *jsonl, const char *bytes, size_t size, struct er
     return 0;
 }
 
-static void blank_line_breaks(char *bytes, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        if (bytes[i] == '\n' || bytes[i] == '\r') {
-            bytes[i] = ' ';
-        }
-    }
-}
-
 static int stream_payload(struct jsonl *jsonl, const struct record *record, struct error *error)
 {
     const char *bytes = record->payload;
@@ -162,7 +153,7 @@ static int stream_payload(struct jsonl *jsonl, const struct record *record, stru
             piece = size;
         }
         memcpy(jsonl->buffer + jsonl->used, bytes, piece);
-        blank_line_breaks(jsonl->buffer + jsonl->used, piece);
+        json_blank_line_breaks(jsonl->buffer + jsonl->used, piece);
         jsonl->used += piece;
         bytes += piece;
         size -= piece;
@@ -228,7 +219,7 @@ static int write_record(struct jsonl *jsonl, const struct record *record, struct
     } else if (record->payload_size > 0) {
         out = put(out, record->payload, record->payload_size);
         if ((record->flags & RECORD_LINE_BREAKS) != 0) {
-            blank_line_breaks(out - record->payload_size, record->payload_size);
+            json_blank_line_breaks(out - record->payload_size, record->payload_size);
         }
     }
     out = put(out, line_end, TEXT_SIZE(line_end));

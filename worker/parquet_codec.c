@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
-#include <zstd_errors.h>
 
+#include "worker/compress.h"
 #include "worker/parquet_thrift.h"
 
 #define ZSTD_LEVEL   3
@@ -85,20 +85,12 @@ static int taken(int code, struct error *error)
 
 /* ---- zstd ---- */
 
-static int zstd_failed(size_t result, struct error *error)
-{
-    enum qs_error code =
-        ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation ? QS_ERROR_NO_MEMORY : QS_ERROR_INPUT;
-
-    return error_set(error, code, "zstd: %s", ZSTD_getErrorName(result));
-}
-
 static int zstd_whole(struct parquet_codec *codec, const struct iovec *page, parquet_take *take, void *argument,
                       struct error *error)
 {
     size_t size = ZSTD_compress2(codec->zstd, codec->out, codec->out_size, page->iov_base, page->iov_len);
 
-    return ZSTD_isError(size) ? zstd_failed(size, error) : taken(take(argument, codec->out, size), error);
+    return ZSTD_isError(size) ? compress_zstd_failed(size, error) : taken(take(argument, codec->out, size), error);
 }
 
 static int zstd_stream(struct parquet_codec *codec, const struct iovec *pieces, size_t count, size_t total,
@@ -113,7 +105,7 @@ static int zstd_stream(struct parquet_codec *codec, const struct iovec *pieces, 
             ZSTD_outBuffer out = {codec->out, codec->out_size, 0};
             left = ZSTD_isError(left) ? left : ZSTD_compressStream2(codec->zstd, &out, &in, directive);
             if (ZSTD_isError(left)) {
-                return zstd_failed(left, error);
+                return compress_zstd_failed(left, error);
             }
             int code = taken(take(argument, codec->out, out.pos), error);
             if (code != 0) {

@@ -21,19 +21,6 @@ struct filling {
 
 /* ---- conditions ---- */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t size = strlen(text);
-    size_t tail = strlen(end);
-
-    return size >= tail && strcmp(text + size - tail, end) == 0;
-}
-
-static bool is_amazon(const struct filling *filling)
-{
-    return ends_with(filling->host, ".amazonaws.com") || ends_with(filling->host, ".amazonaws.com.cn");
-}
-
 static bool has_wildcard(const struct settings *settings)
 {
     static const char special[] = "*?[]{}\\,";
@@ -65,8 +52,8 @@ static bool holds(const struct filling *filling, const char *name, size_t size)
                       {"day", settings->align == ALIGN_DAY},
                       {"path-style", settings->path_style},
                       {"virtual-host", !settings->path_style},
-                      {"amazon", settings->file_root == NULL && is_amazon(filling)},
-                      {"custom", settings->file_root == NULL && !is_amazon(filling)},
+                      {"amazon", settings->file_root == NULL && settings_at_amazon(settings)},
+                      {"custom", settings->file_root == NULL && !settings_at_amazon(settings)},
                       {"http", strncmp(settings->endpoint, "http:", 5) == 0},
                       {"wildcard", has_wildcard(settings)}};
 

@@ -101,14 +101,6 @@ static void add_condition(cJSON *statement, const char *operator, const char * k
     cJSON_AddStringToObject(cJSON_AddObjectToObject(condition, operator), key, value);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t size = strlen(text);
-    size_t tail = strlen(end);
-
-    return size >= tail && strcmp(text + size - tail, end) == 0;
-}
-
 /* A key's id or ARN names it; an alias is a name that may come to mean another key, so it is held as a condition. */
 static void add_kms(cJSON *statements, const struct settings *settings)
 {
@@ -125,7 +117,7 @@ static void add_kms(cJSON *statements, const struct settings *settings)
     if (alias != NULL) {
         add_condition(statement, "ForAnyValue:StringEquals", "kms:ResourceAliases", alias);
     }
-    if (ends_with(settings->endpoint, ".amazonaws.com") || ends_with(settings->endpoint, ".amazonaws.com.cn")) {
+    if (settings_at_amazon(settings)) {
         char *service =
             memory_format("s3.%s.amazonaws.com%s", settings->region, strcmp(partition, "aws-cn") == 0 ? ".cn" : "");
         add_condition(statement, "StringEquals", "kms:ViaService", service);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/memory.h"
+#include "common/text.h"
 
 void documents_free(struct documents *documents)
 {
@@ -117,16 +118,9 @@ void documents_remove(struct documents *documents, const char *key)
         row->present = false;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t size = strlen(text);
-    size_t end_size = strlen(end);
-    return size >= end_size && strcmp(text + size - end_size, end) == 0;
-}
-
 static void remember(struct documents *documents, const char *key, const cJSON *value, int64_t now)
 {
-    if (ends_with(key, ":lease"))
+    if (text_ends_with(key, ":lease"))
         return;
     documents->writes = memory_grow(documents->writes, &documents->write_capacity, documents->write_count + 1,
                                     sizeof *documents->writes);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/decimal.h"
+#include "common/json_scan.h"
 #include "common/utf8.h"
 #include "worker/connector/postcard.h"
 
@@ -349,17 +350,6 @@ static char *put_headers(const struct sink_formatter *formatter, const struct re
     return out;
 }
 
-/* Inside of a JSON string neither can stand raw, so those that are there lie between tokens, where a blank means as
- * little (RFC 8259, sections 2 and 7). */
-static void blank_line_breaks(char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] == '\n' || text[i] == '\r') {
-            text[i] = ' ';
-        }
-    }
-}
-
 static char *put_payload(const struct payload_plan *plan, char *out)
 {
     char *start = out;
@@ -376,7 +366,7 @@ static char *put_payload(const struct payload_plan *plan, char *out)
     case PAYLOAD_JSON:
         out = put(out, plan->bytes.bytes, plan->bytes.size);
         if (plan->line_breaks) {
-            blank_line_breaks(start, plan->bytes.size);
+            json_blank_line_breaks(start, plan->bytes.size);
         }
         break;
     }
