@@ -1,6 +1,10 @@
 /*
  * See listener.h. libmicrohttpd parses; its epoll descriptor is what the caller's loop watches. The socket is made here
  * and handed over, so that a failure says which address and why.
+ *
+ * The library would leave newcomers waiting once its limit is met, until some connection ends. So its limit is never
+ * met: who is one too many is let in, and in the same turn somebody else's socket is shut down, which the library sees
+ * in its next one. Its turn takes in eleven at the most, so that LIBRARY_MAX is out of reach.
  */
 #include "supervisor/listener.h"
 
@@ -12,10 +16,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CONNECTIONS_MAX         64u
+#define LIBRARY_MAX             (LISTENER_CONNECTIONS_MAX + 32u)
 #define CONNECTION_TIMEOUT_S    10u
 #define CONNECTION_MEMORY_BYTES ((size_t)16384)
 #define BACKLOG                 64
+
+struct caller {
+    bool here;
+    bool leaves; /* its socket is shut down */
+    int descriptor;
+    uint64_t since; /* by listener.turns: when it came, or had its last answer */
+};
 
 struct listener {
     struct MHD_Daemon *daemon;
@@ -23,7 +34,78 @@ struct listener {
     void *argument;
     int descriptor;
     uint16_t port;
+    struct caller callers[LIBRARY_MAX];
+    size_t staying; /* of them, here and not leaving */
+    uint64_t turns;
 };
+
+/* ---- who is let in ---- */
+
+static void show_longest_out(struct listener *listener)
+{
+    struct caller *longest = NULL;
+
+    for (size_t i = 0; i < LIBRARY_MAX; i++) {
+        struct caller *caller = &listener->callers[i];
+
+        if (caller->here && !caller->leaves && (longest == NULL || caller->since < longest->since)) {
+            longest = caller;
+        }
+    }
+    if (longest != NULL) {
+        longest->leaves = true;
+        listener->staying--;
+        (void)shutdown(longest->descriptor, SHUT_RDWR);
+    }
+}
+
+/* The library has fewer connections than there are places, this one not counted. */
+static struct caller *let_in(struct listener *listener, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *information =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct caller *caller = listener->callers;
+
+    while (caller->here) {
+        caller++;
+    }
+    *caller = (struct caller){.here = true, .descriptor = information->connect_fd, .since = listener->turns++};
+    listener->staying++;
+    if (listener->staying > LISTENER_CONNECTIONS_MAX) {
+        show_longest_out(listener);
+    }
+    return caller;
+}
+
+static void notice(void *argument, struct MHD_Connection *connection, void **context,
+                   enum MHD_ConnectionNotificationCode what)
+{
+    struct listener *listener = argument;
+    struct caller *caller = *context;
+
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *context = let_in(listener, connection);
+    } else {
+        listener->staying -= caller->leaves ? 0 : 1;
+        caller->here = false;
+    }
+}
+
+/* The whole answer has been taken. */
+static void notice_answered(void *argument, struct MHD_Connection *connection, void **seen,
+                            enum MHD_RequestTerminationCode how)
+{
+    struct listener *listener = argument;
+    const union MHD_ConnectionInfo *information =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct caller *caller = information->socket_context;
+
+    (void)seen;
+    (void)how;
+    caller->since = listener->turns++;
+}
+
+/* ---- answers ---- */
 
 static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned status, const char *text)
 {
@@ -97,6 +179,8 @@ static enum MHD_Result handle(void *argument, struct MHD_Connection *connection,
     return send_answer(connection, &answer);
 }
 
+/* ---- begin and end ---- */
+
 static int bind_address(const struct addrinfo *address)
 {
     int yes = 1;
@@ -146,6 +230,15 @@ static uint16_t port_of(int bound)
     return ntohs(address.any.sa_family == AF_INET6 ? address.six.sin6_port : address.four.sin_port);
 }
 
+static struct MHD_Daemon *start_library(struct listener *listener, int bound)
+{
+    return MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, handle, listener, MHD_OPTION_LISTEN_SOCKET, bound,
+                            MHD_OPTION_CONNECTION_LIMIT, LIBRARY_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+                            CONNECTION_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY_BYTES,
+                            MHD_OPTION_NOTIFY_CONNECTION, notice, listener, MHD_OPTION_NOTIFY_COMPLETED,
+                            notice_answered, listener, MHD_OPTION_END);
+}
+
 struct listener *listener_create(const char *host, const char *port, listener_route *route, void *argument,
                                  struct error *error)
 {
@@ -165,10 +258,7 @@ struct listener *listener_create(const char *host, const char *port, listener_ro
         return NULL;
     }
     listener->port = port_of(bound);
-    listener->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, handle, listener, MHD_OPTION_LISTEN_SOCKET, bound,
-                                        MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-                                        CONNECTION_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                                        CONNECTION_MEMORY_BYTES, MHD_OPTION_END);
+    listener->daemon = start_library(listener, bound);
     information = listener->daemon == NULL ? NULL : MHD_get_daemon_info(listener->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     if (information == NULL) {
         (void)error_set(error, QS_ERROR_SYSTEM, "QUEEN_S3_LISTEN=%s:%s: the HTTP library would not start", host, port);

@@ -1,6 +1,10 @@
 /*
  * The pool's one HTTP endpoint (spec 3.11), in the caller's own loop: no thread, ever (spec 4.1). A small door: GET and
  * HEAD, few connections, none of them for long.
+ *
+ * A request is answered at once whatever others hold: where all places are taken, who comes gets the place of the
+ * connection that has gone without a whole request, or without taking its answer, for longest. Bytes that finish nothing
+ * don't count.
  */
 #ifndef SUPERVISOR_LISTENER_H
 #define SUPERVISOR_LISTENER_H
@@ -10,6 +14,8 @@
 #include <stdint.h>
 
 #include "common/error.h"
+
+#define LISTENER_CONNECTIONS_MAX 64u
 
 struct listener;
 

@@ -57,7 +57,17 @@ static int connect_to(void)
     return made;
 }
 
-/* The loop's part, until the client has something to read. */
+/* The loop's part, for all that has come by now. */
+static void serve_what_is_there(void)
+{
+    struct pollfd watched = {.fd = listener_descriptor(listener), .events = POLLIN};
+
+    while (poll(&watched, 1, 0) > 0) {
+        listener_run(listener);
+    }
+}
+
+/* The loop's part, until the client has something to read. No answer is one that comes because time has passed. */
 static void serve_until_readable(int client)
 {
     for (;;) {
@@ -66,7 +76,7 @@ static void serve_until_readable(int client)
         int64_t timeout = listener_timeout_ms(listener);
         int ready = poll(watched, 2, timeout < 0 || timeout > 10000 ? 10000 : (int)timeout);
 
-        ck_assert_int_ge(ready, 0);
+        ck_assert(ready > 0 || (ready == 0 && timeout == 0));
         if (watched[1].revents != 0) {
             return;
         }
@@ -175,6 +185,107 @@ START_TEST(one_connection_carries_several_requests)
 }
 END_TEST
 
+#define MOST ((int)LISTENER_CONNECTIONS_MAX)
+
+static int connect_and_send(const char *bytes)
+{
+    int client = connect_to();
+
+    serve_what_is_there();
+    ck_assert_int_eq(send(client, bytes, strlen(bytes), 0), (ssize_t)strlen(bytes));
+    serve_what_is_there();
+    return client;
+}
+
+static bool was_closed(int client)
+{
+    char byte;
+
+    return recv(client, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+static void expect_answer(int client, const char *rest)
+{
+    char text[4096];
+    ssize_t got;
+
+    ck_assert_int_eq(send(client, rest, strlen(rest), MSG_NOSIGNAL), (ssize_t)strlen(rest));
+    serve_until_readable(client);
+    got = recv(client, text, sizeof text - 1, 0);
+    ck_assert_int_gt(got, 0);
+    text[got] = '\0';
+    ck_assert_ptr_nonnull(strstr(text, "{\"ok\":false}"));
+}
+
+/* Some say nothing, others a byte now and then. */
+START_TEST(who_holds_all_places_keeps_nobody_waiting)
+{
+    int idle[MOST];
+
+    for (int i = 0; i < MOST; i++) {
+        idle[i] = connect_and_send(i % 2 == 0 ? "" : "GET /hea");
+    }
+    for (int round = 0; round < 3; round++) {
+        for (int i = 1; i < MOST; i += 2) {
+            (void)send(idle[i], "l", 1, MSG_NOSIGNAL);
+        }
+        expect("GET /healthz" CLOSE, "HTTP/1.1 503 ", "{\"ok\":false}");
+    }
+    for (int i = 0; i < MOST; i++) {
+        (void)close(idle[i]);
+    }
+}
+END_TEST
+
+START_TEST(the_place_is_of_who_has_owed_a_request_for_longest)
+{
+    static const char request[] = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+    int clients[MOST];
+    int newcomer;
+
+    for (int i = 0; i < MOST; i++) {
+        clients[i] = connect_and_send(i == 2 ? "GET /hea" : "");
+    }
+    expect_answer(clients[0], request);
+    newcomer = connect_and_send("");
+    ck_assert(was_closed(clients[1]));
+    expect_answer(clients[2], "lthz HTTP/1.1\r\nHost: x\r\n\r\n");
+    for (int i = 3; i < MOST; i++) {
+        expect_answer(clients[i], request);
+    }
+    expect_answer(clients[0], request);
+    expect_answer(newcomer, request);
+    for (int i = 0; i < MOST; i++) {
+        (void)close(clients[i]);
+    }
+    (void)close(newcomer);
+}
+END_TEST
+
+/* More at once than the system's own queue of the socket holds; then many more, one after another. */
+START_TEST(a_crowd_is_let_in_and_shown_out)
+{
+    int crowd[4 * MOST];
+    int left = 0;
+
+    for (int i = 0; i < 4 * MOST; i++) {
+        crowd[i] = connect_to();
+        if (i >= MOST) {
+            serve_what_is_there();
+        }
+    }
+    expect("GET /healthz" CLOSE, "HTTP/1.1 503 ", "{\"ok\":false}");
+    serve_what_is_there();
+    for (int i = 0; i < 4 * MOST; i++) {
+        left += !was_closed(crowd[i]);
+        (void)close(crowd[i]);
+    }
+    ck_assert_int_eq(left, MOST - 1);
+    serve_what_is_there();
+    expect("GET /healthz" CLOSE, "HTTP/1.1 503 ", "{\"ok\":false}");
+}
+END_TEST
+
 START_TEST(no_thread_is_ever_started)
 {
     DIR *threads;
@@ -220,6 +331,9 @@ int main(void)
     tcase_add_test(tests, no_memory_for_a_body_is_an_error_for_the_client_alone);
     tcase_add_test(tests, what_is_no_http_harms_no_one);
     tcase_add_test(tests, one_connection_carries_several_requests);
+    tcase_add_test(tests, who_holds_all_places_keeps_nobody_waiting);
+    tcase_add_test(tests, the_place_is_of_who_has_owed_a_request_for_longest);
+    tcase_add_test(tests, a_crowd_is_let_in_and_shown_out);
     tcase_add_test(tests, no_thread_is_ever_started);
     tcase_add_test(tests, a_taken_port_is_told_with_the_variable);
     suite_add_tcase(suite, tests);
