@@ -148,7 +148,7 @@ static void take_plain(struct supervisor *supervisor, enum phase_event event, in
 static void take_stop_signal(struct supervisor *supervisor, const struct signal_row *row, pid_t sender,
                              struct mono_ms now)
 {
-    switch (stop_signals_take(&supervisor->stop_signals, sender, getppid())) {
+    switch (stop_signals_take(&supervisor->stop_signals, sender, getppid(), now)) {
     case STOP_FIRST:
         log_line(LOG_INFO, NULL, "%s: stopping", row->name);
         take_plain(supervisor, PHASE_STOP, EXIT_SUCCESS, now);

@@ -7,7 +7,8 @@
 const struct signal_row signal_table[] = {
     {SIGTERM, SIGNAL_STOPS, "SIGTERM",
      "Stops the pool: windows that are worth it are finished within QUEEN_S3_SHUTDOWN_GRACE_MS. A second one kills "
-     "what is left at once."},
+     "what is left at once, where it comes 200 ms after the first or later: what is sooner is one stop told twice, as "
+     "timeout(1) does."},
     {SIGINT, SIGNAL_STOPS, "SIGINT", "Likewise."},
     {SIGHUP, SIGNAL_RELOADS, "SIGHUP",
      "Reads the file of -f again and, where it holds, restarts one worker after the other with it; queues lag by a "

@@ -221,7 +221,7 @@ class BootTest(mirror.MirrorTest):
                     before = tree(sink.pid)
                     sink.signal(signal.SIGTERM)
                     sink.wait_line('stop')
-                    sink.signal(number)
+                    sink.signal_again(number)
                     began = time.monotonic()
                     self.assertEqual(sink.wait(5), code, sink.text())
                     self.assertLess(time.monotonic() - began, 2)

@@ -301,7 +301,7 @@ class ExitCodesTest(mirror.MirrorTest):
                 os.kill(pid, signal.SIGSTOP)  # so that the drain doesn't end
             sink.signal(number)
             sink.wait_line('stopping')
-            sink.signal(number)
+            sink.signal_again(number)
             met[number.name] = sink.wait()
         self.assertEqual(set(met.values()), self.codes('run'), met)
 

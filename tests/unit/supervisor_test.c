@@ -23,10 +23,12 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "common/report.h"
+#include "supervisor/stop_signals.h"
 
 #define PATIENCE_MS 20000
 
@@ -365,6 +367,14 @@ static int stop(void)
     return end_of_supervisor();
 }
 
+/* The first stop signal has been taken by now. Nothing but time makes the next one a second one. */
+static void let_a_second_count(void)
+{
+    struct timespec time = {.tv_nsec = STOP_AGAIN_MS * 1000000L};
+
+    ck_assert_int_eq(nanosleep(&time, NULL), 0);
+}
+
 /* An orphan is adopted by the test, which is the sub-reaper: its end is an event here. */
 static int end_of_orphan(int pid)
 {
@@ -592,9 +602,25 @@ START_TEST(a_second_signal_kills_at_once)
     first = wait_for_worker();
     ck_assert_int_eq(kill(supervisor, SIGTERM), 0);
     (void)wait_for("term ");
+    let_a_second_count();
     ck_assert_int_eq(kill(supervisor, number), 0);
     ck_assert_int_eq(end_of_supervisor(), 128 + number);
     ck_assert_int_eq(kill(first.pid, 0), -1);
+}
+END_TEST
+
+/* Held up until both are there, as whoever tells them at once may meet it. */
+START_TEST(a_stop_told_twice_at_once_is_one)
+{
+    settings.workers = 1;
+    start_supervisor();
+    (void)wait_for_worker();
+    ck_assert_int_eq(kill(supervisor, SIGSTOP), 0);
+    ck_assert_int_eq(kill(supervisor, SIGTERM), 0);
+    ck_assert_int_eq(kill(supervisor, SIGINT), 0);
+    ck_assert_int_eq(kill(supervisor, SIGCONT), 0);
+    ck_assert_int_eq(end_of_supervisor(), 0);
+    (void)wait_for_log("stopping already");
 }
 END_TEST
 
@@ -875,6 +901,7 @@ START_TEST(a_stop_ends_a_rolling_restart)
     (void)wait_for("term "); /* it drains, for as long as the grace lets it */
     ck_assert_int_eq(kill(supervisor, SIGTERM), 0);
     (void)wait_for("term ");
+    let_a_second_count();
     ck_assert_int_eq(kill(supervisor, SIGTERM), 0);
     ck_assert_int_eq(end_of_supervisor(), 128 + SIGTERM);
     ck_assert_int_eq(kill(first.pid, 0), -1);
@@ -1031,6 +1058,7 @@ int main(void)
     tcase_add_test(tests, a_killed_supervisor_takes_its_workers_along);
     tcase_add_test(tests, a_drain_that_outlasts_the_grace_is_killed_and_its_queues_named);
     tcase_add_loop_test(tests, a_second_signal_kills_at_once, 0, 2);
+    tcase_add_test(tests, a_stop_told_twice_at_once_is_one);
     tcase_add_test(tests, a_worker_that_refuses_ends_the_pool_with_2);
     tcase_add_test(tests, exit_2_during_a_stop_is_only_an_end);
     tcase_add_test(tests, a_failed_probe_is_exit_3);
