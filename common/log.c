@@ -4,8 +4,9 @@
  * 4.1). Nobody ever waits for a reader: where there is no room the line is dropped, and the next one that goes
  * through is preceded by the number of those that did not.
  *
- * What is logged comes from names and answers that strangers write. Control bytes, DEL, C1 controls (a terminal acts on
- * them too) and bytes that are no UTF-8 come out as \xNN: a line stays one line, and the JSON form stays JSON.
+ * What is logged comes from names and answers that strangers write. What can't be seen (visible.h) comes out as \xNN: a
+ * line stays one line, and the JSON form stays JSON. That form spells what is merely invisible as JSON does, so that
+ * whoever parses it has the name itself.
  */
 #include "common/log.h"
 
@@ -18,6 +19,7 @@
 
 #include "common/log_output.h"
 #include "common/utf8.h"
+#include "common/visible.h"
 
 #define LINE_SIZE         4096
 #define LIMIT_INTERVAL_MS 5000
@@ -104,25 +106,54 @@ static void line_put(struct line *line, const char *bytes, size_t size)
     line->size += size;
 }
 
-static void line_put_text(struct line *line, const char *text, bool json)
+static void line_put_plain(struct line *line, const char *text)
 {
-    const unsigned char *cursor = (const unsigned char *)text;
-
-    while (*cursor != '\0' && !line->full) {
-        size_t length = utf8_next((const char *)cursor);
-        if (length == 0 || utf8_is_control((const char *)cursor, length)) {
-            char escape[6];
-            int size = snprintf(escape, sizeof escape, json ? "\\\\x%02x" : "\\x%02x", *cursor);
-            line_put(line, escape, (size_t)size);
-            cursor++;
-        } else if (json && (*cursor == '"' || *cursor == '\\')) {
-            const char escape[2] = {'\\', (char)*cursor};
-            line_put(line, escape, 2);
-            cursor++;
+    while (*text != '\0' && !line->full) {
+        size_t length = utf8_next(text);
+        if (visible_is(text, length)) {
+            line_put(line, text, length);
+            text += length;
         } else {
-            line_put(line, (const char *)cursor, length);
-            cursor += length;
+            char escape[5];
+            int size = snprintf(escape, sizeof escape, "\\x%02x", (unsigned char)*text);
+            line_put(line, escape, (size_t)size);
+            text++;
         }
+    }
+}
+
+static void line_put_point(struct line *line, uint32_t point)
+{
+    char escape[13];
+    int size;
+
+    if (point < 0x10000) {
+        size = snprintf(escape, sizeof escape, "\\u%04x", (unsigned)point);
+    } else {
+        size = snprintf(escape, sizeof escape, "\\u%04x\\u%04x", 0xd7c0u + (unsigned)(point >> 10),
+                        0xdc00u + (unsigned)(point & 0x3ff));
+    }
+    line_put(line, escape, (size_t)size);
+}
+
+static void line_put_json(struct line *line, const char *text)
+{
+    while (*text != '\0' && !line->full) {
+        size_t length = utf8_next(text);
+        if (length == 0 || utf8_is_control(text, length)) {
+            char escape[6];
+            int size = snprintf(escape, sizeof escape, "\\\\x%02x", (unsigned char)*text);
+            line_put(line, escape, (size_t)size);
+            length = 1;
+        } else if (!visible_is(text, length)) {
+            line_put_point(line, utf8_point(text, length));
+        } else if (*text == '"' || *text == '\\') {
+            const char escape[2] = {'\\', *text};
+            line_put(line, escape, 2);
+        } else {
+            line_put(line, text, length);
+        }
+        text += length;
     }
 }
 
@@ -167,12 +198,12 @@ static void compose(struct line *line, enum log_level level, const char *subject
         if (subject != NULL) {
             line_put_string(line, "\",\"queue\":\"");
             line->limit = LINE_SIZE / 2;
-            line_put_text(line, subject, true);
+            line_put_json(line, subject);
             line->limit = LINE_SIZE - 8;
             line->full = false;
         }
         line_put_string(line, "\",\"message\":\"");
-        line_put_text(line, message, true);
+        line_put_json(line, message);
         line_finish(line, "\"}");
         return;
     }
@@ -181,10 +212,10 @@ static void compose(struct line *line, enum log_level level, const char *subject
     line_put_string(line, level_names[level]);
     line_put(line, "   ", 6 - strlen(level_names[level]));
     if (subject != NULL) {
-        line_put_text(line, subject, false);
+        line_put_plain(line, subject);
         line_put_string(line, ": ");
     }
-    line_put_text(line, message, false);
+    line_put_plain(line, message);
     line_finish(line, "");
 }
 
@@ -236,21 +267,17 @@ static void put_out(enum log_level level, const char *subject, const char *messa
 
 void log_say(const char *format, ...)
 {
-    char *text = NULL;
     va_list arguments;
-    int size;
 
     va_start(arguments, format);
-    size = vasprintf(&text, format, arguments);
+    char *text = visible_format(format, arguments);
     va_end(arguments);
-    if (size < 0) {
-        return;
-    }
     if (capture != NULL) {
         capture(capture_argument, LOG_ERROR, text);
     } else {
+        size_t size = strlen(text);
         text[size] = '\n'; /* where its NUL was */
-        put_bytes(text, (size_t)size + 1);
+        put_bytes(text, size + 1);
     }
     free(text);
 }

@@ -24,15 +24,16 @@ void log_divert(void (*take)(void *argument, enum log_level level, const char *s
                 void *argument);
 
 /* `2026-09-04T10:05:07.412Z info  orders: window 12 …` (the level filled up to five characters), or
- * {"ts":…,"level":…,"queue":…,"message":…}. subject: the queue's name or NULL. Control bytes, and bytes that are no
- * UTF-8, come out as \xNN. A line longer than 4096 bytes is cut, and says so with `…`. */
+ * {"ts":…,"level":…,"queue":…,"message":…}. subject: the queue's name or NULL. What can't be seen is spelled
+ * out (visible.h), in JSON what is merely invisible as \uNNNN. A line longer than 4096 bytes is cut, and says so with
+ * `…`. */
 void log_line(enum log_level level, const char *subject, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* What somebody has asked for: an info line whatever the level is. */
 void log_asked(const char *subject, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A line as it is, of any length, with neither time nor level: what a process says before it ends, and the boot line.
- * Written like a log line: it doesn't wait either. */
+/* A line of any length, with neither time nor level: what a process says before it ends, and the boot line. Spelled out
+ * and written like a log line: it doesn't wait either. */
 void log_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A line that another process wrote, clean already and without its line feed: as it is where it has the form of this

@@ -80,11 +80,17 @@ void memory_free_secret(char *secret)
 char *memory_format(const char *format, ...)
 {
     va_list arguments;
-    va_list again;
     va_start(arguments, format);
+    char *text = memory_format_list(format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+char *memory_format_list(const char *format, va_list arguments)
+{
+    va_list again;
     va_copy(again, arguments);
     int size = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
     if (size < 0)
         end(); /* more than INT_MAX bytes: no text that this program makes */
     char *text = memory_new((size_t)size + 1, 1);

@@ -7,6 +7,7 @@
 #ifndef COMMON_MEMORY_H
 #define COMMON_MEMORY_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -32,5 +33,6 @@ void memory_free_secret(char *secret);
 
 /* printf into memory of its own. */
 char *memory_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *memory_format_list(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
 
 #endif

@@ -1,7 +1,6 @@
 /* UTF-8: utf8.h. */
 #include "common/utf8.h"
 
-#include <stdint.h>
 #include <string.h>
 
 #define UNFINISHED (-1)
@@ -52,6 +51,17 @@ bool utf8_is_unfinished(const char *text, size_t size)
 size_t utf8_next(const char *text)
 {
     return utf8_length(text, strnlen(text, UTF8_LENGTH_MAX));
+}
+
+uint32_t utf8_point(const char *text, size_t length)
+{
+    static const unsigned char bits_of_lead[UTF8_LENGTH_MAX + 1] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t point = (unsigned char)text[0] & bits_of_lead[length];
+
+    for (size_t i = 1; i < length; i++) {
+        point = point << 6 | ((unsigned char)text[i] & 0x3fu);
+    }
+    return point;
 }
 
 bool utf8_is_control(const char *text, size_t length)

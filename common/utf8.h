@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define UTF8_LENGTH_MAX 4
 
@@ -15,6 +16,9 @@ size_t utf8_length(const char *text, size_t size);
 
 /* Of a text that a NUL ends. */
 size_t utf8_next(const char *text);
+
+/* The code point of the character at text, of utf8_length() bytes, which are not none. */
+uint32_t utf8_point(const char *text, size_t length);
 
 /* The character at text, of utf8_length() bytes, is one that a terminal acts on: a control byte, DEL, or a C1 control in
  * its two-byte form. */

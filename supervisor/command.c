@@ -83,17 +83,9 @@ static int unknown(const char *name)
         nearest_offer(&nearest, commands[i]->name);
     }
     if (nearest.name != NULL) {
-        (void)fprintf(stderr, "queen-s3: unknown command %s; did you mean %s?\n", name, nearest.name);
-    } else {
-        (void)fprintf(stderr, "queen-s3: unknown command %s; see queen-s3 help\n", name);
+        return command_fail(COMMAND_CONFIGURATION, "unknown command %s; did you mean %s?", name, nearest.name);
     }
-    return COMMAND_CONFIGURATION;
-}
-
-static int refused(const struct error *error)
-{
-    (void)fprintf(stderr, "queen-s3: %s\n", error->message);
-    return COMMAND_CONFIGURATION;
+    return command_fail(COMMAND_CONFIGURATION, "unknown command %s; see queen-s3 help", name);
 }
 
 static void print_all(void)
@@ -116,7 +108,7 @@ static int run_version(int argc, char **argv)
     struct error error;
 
     if (arguments_parse(&command_version, argc, argv, &arguments, &error) != 0) {
-        return refused(&error);
+        return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
     free(arguments.words);
     output_begin();
@@ -142,7 +134,7 @@ static int run_help(int argc, char **argv)
     struct error error;
 
     if (arguments_parse(&command_help, argc, argv, &arguments, &error) != 0) {
-        return refused(&error);
+        return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
     const char *name = arguments.word_count > 0 ? arguments.words[0] : NULL;
     const struct command *command = name != NULL ? command_find(name) : NULL;
@@ -199,8 +191,7 @@ int command_main(int argc, char **argv)
         named += 2;
     }
     if (named > argc) {
-        (void)fputs("queen-s3: -f wants a file; see queen-s3 help\n", stderr);
-        return COMMAND_CONFIGURATION;
+        return command_fail(COMMAND_CONFIGURATION, "-f wants a file; see queen-s3 help");
     }
     char **line = memory_new((size_t)argc + 2, sizeof *line);
     int count = 0;

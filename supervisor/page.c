@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/byte_buffer.h"
+#include "common/visible.h"
 #include "supervisor/page_style.h"
 #include "supervisor/show.h"
 
@@ -19,7 +20,7 @@
 /* In an element or between double quotes. */
 static void add_text(struct byte_buffer *page, const char *text)
 {
-    char *shown = show_text(text);
+    char *shown = visible_text(text);
 
     for (const char *at = shown; *at != '\0'; at++) {
         switch (*at) {

@@ -1,4 +1,4 @@
-/* Sizes, stretches of time and names as a person reads them: show.h. */
+/* Sizes and stretches of time as a person reads them: show.h. */
 #include "supervisor/show.h"
 
 #include <inttypes.h>
@@ -6,15 +6,11 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/memory.h"
-#include "common/utf8.h"
 
 #define SECOND_MS INT64_C(1000)
 #define MINUTE_MS (60 * SECOND_MS)
 #define HOUR_MS   (60 * MINUTE_MS)
 #define DAY_MS    (24 * HOUR_MS)
-
-#define ESCAPED_SIZE 4 /* \xNN */
 
 void show_bytes(uint64_t bytes, char out[SHOW_SIZE])
 {
@@ -70,26 +66,6 @@ void show_time(const char *time, char out[SHOW_SIZE])
     } else {
         (void)snprintf(out, SHOW_SIZE, "?");
     }
-}
-
-char *show_text(const char *text)
-{
-    char *out = memory_new(ESCAPED_SIZE * strlen(text) + 1, 1);
-    char *end = out;
-
-    while (*text != '\0') {
-        size_t size = utf8_next(text);
-
-        if (size == 0 || utf8_is_control(text, size)) {
-            end += snprintf(end, ESCAPED_SIZE + 1, "\\x%02x", (unsigned char)*text);
-            text++;
-        } else {
-            memcpy(end, text, size);
-            end += size;
-            text += size;
-        }
-    }
-    return out;
 }
 
 size_t show_width(const char *text)

@@ -1,5 +1,5 @@
 /*
- * Sizes, stretches of time and names as a person reads them: in `status` and on the status page. Each number stands in
+ * Sizes and stretches of time as a person reads them: in `status` and on the status page. Each number stands in
  * at most SHOW_SIZE - 1 characters.
  */
 #ifndef SUPERVISOR_SHOW_H
@@ -19,11 +19,7 @@ void show_stretch(int64_t milliseconds, char out[SHOW_SIZE]);
 /* A time as clock.h spells it, to the second: `2026-09-04 10:05:00`; `?` for a text that is no time. */
 void show_time(const char *time, char out[SHOW_SIZE]);
 
-/* A stranger's text as valid UTF-8 that no terminal acts on: what is a control byte or no UTF-8 comes out as \xNN.
- * malloc. */
-char *show_text(const char *text);
-
-/* The columns that a text of show_text() takes, a character one. */
+/* The columns that a text of visible_text() takes, a character one. */
 size_t show_width(const char *text);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/memory.h"
-#include "supervisor/show.h"
+#include "common/visible.h"
 #include "supervisor/snapshot.h"
 
 #define NUMBER_MOST 9007199254740992.0 /* 2^53: a JSON number is exact up to here */
@@ -21,7 +21,7 @@ static void add_text(cJSON *object, const char *name, const char *text)
         (void)cJSON_AddNullToObject(object, name);
         return;
     }
-    shown = show_text(text);
+    shown = visible_in_data(text);
     (void)cJSON_AddStringToObject(object, name, shown);
     free(shown);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/log.h"
+#include "common/visible.h"
 #include "supervisor/commands/arguments.h"
 #include "supervisor/commands/commands.h"
 #include "supervisor/commands/output.h"
@@ -23,7 +24,10 @@ static void warn(const char *line)
 static void print_names(const struct worker_findings *findings)
 {
     for (size_t i = 0; i < findings->queue_count && i < NAMES_SHOWN; i++) {
-        output_format("%s%s", i > 0 ? ", " : "", findings->queues[i]);
+        char *name = visible_text(findings->queues[i]);
+
+        output_format("%s%s", i > 0 ? ", " : "", name);
+        free(name);
     }
     if (findings->queue_count > NAMES_SHOWN) {
         output_format(" and %zu more", findings->queue_count - NAMES_SHOWN);
@@ -97,7 +101,7 @@ static int check(const struct settings *settings)
 {
     char *line = settings_boot_line(settings);
 
-    output_format("%s\n", line);
+    output_line("%s", line);
     free(line);
     hints_tell(settings, warn);
     return probe(settings);

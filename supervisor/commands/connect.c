@@ -14,6 +14,7 @@
 #include "supervisor/commands/arguments.h"
 #include "supervisor/commands/commands.h"
 #include "supervisor/commands/connectors_run.h"
+#include "supervisor/commands/output.h"
 #include "supervisor/environment.h"
 #include "supervisor/signals.h"
 
@@ -52,14 +53,14 @@ int connectors_run(struct settings *settings, const char *const *paths, size_t p
     int exit_code = COMMAND_CONFIGURATION;
 
     if (connectors == NULL || check_memory(settings, connectors, &error) != 0) {
-        (void)fprintf(stderr, "queen-s3: %s\n", error.message);
+        (void)command_fail(exit_code, "%s", error.message);
     } else {
         say_found(connectors);
         if (alone && worker_connectors_count(connectors) == 0) {
             size_t broken = worker_connectors_fault_count(connectors);
-            (void)fprintf(stderr, "queen-s3: no connector to run: %s\n",
-                          broken > 0 ? worker_connectors_fault(connectors, 0)
-                                     : "expected a definition with enabled = true");
+            (void)command_fail(exit_code, "no connector to run: %s",
+                               broken > 0 ? worker_connectors_fault(connectors, 0)
+                                          : "expected a definition with enabled = true");
         } else {
             if (alone) {
                 name_pool(settings, connectors);
@@ -112,8 +113,7 @@ static int run_connect(const char *file, const char *const *paths, size_t path_c
 
     log_open();
     if (settings_load_connect(file, &settings, &error) != 0) {
-        (void)fprintf(stderr, "queen-s3: %s\n", error.message);
-        return COMMAND_CONFIGURATION;
+        return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
     log_configure(settings.log_level, settings.log_json);
     leave_queues(&settings);
@@ -139,8 +139,7 @@ static int run(int argc, char **argv)
     struct error error;
 
     if (arguments_parse(&command_connect, argc, argv, &arguments, &error) != 0) {
-        (void)fprintf(stderr, "queen-s3: %s\n", error.message);
-        return COMMAND_CONFIGURATION;
+        return command_fail(COMMAND_CONFIGURATION, "%s", error.message);
     }
     const char *given = arguments.values[COMMAND_FILE];
     char *file = given == NULL ? NULL : memory_format("%s", given);

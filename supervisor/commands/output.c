@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/visible.h"
 #include "supervisor/command.h"
 
 #define BUFFER_BYTES 65536
@@ -51,6 +52,21 @@ void output_format(const char *format, ...)
     va_end(arguments);
 }
 
+void output_line(const char *format, ...)
+{
+    va_list arguments;
+
+    if (broken != 0) {
+        return;
+    }
+    va_start(arguments, format);
+    char *line = visible_format(format, arguments);
+    va_end(arguments);
+    output_text(line);
+    output_text("\n");
+    free(line);
+}
+
 bool output_closed(void)
 {
     return broken != 0;
@@ -72,18 +88,13 @@ int output_end(int code)
 
 int command_fail(int code, const char *format, ...)
 {
-    char line[1024];
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(line, sizeof line, format, arguments);
+    char *line = visible_format(format, arguments);
     va_end(arguments);
-    for (char *at = line; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || *at == 0x7F) {
-            *at = '?';
-        }
-    }
     (void)fflush(stdout); /* so that a terminal shows both in order */
     (void)fprintf(stderr, "queen-s3: %s\n", line);
+    free(line);
     return code;
 }

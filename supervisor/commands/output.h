@@ -13,12 +13,14 @@ void output_begin(void);
 void output_write(const void *bytes, size_t size);
 void output_text(const char *text);
 void output_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A line for people, whatever names are in it (visible.h), and its line feed. */
+void output_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Nobody takes what is written any more: the rest of the work is for nothing. */
 bool output_closed(void);
 /* Last of all: `code`, or COMMAND_FAULT and one line where something could not be written; 0 where nobody reads. */
 int output_end(int code);
 
-/* "queen-s3: …" on standard error, one line whatever is in it; returns code. */
+/* Likewise on standard error, behind "queen-s3: "; returns code. */
 int command_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

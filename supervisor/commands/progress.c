@@ -4,9 +4,11 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/visible.h"
 
 #define EVERY_MS 200
 
@@ -28,8 +30,10 @@ void progress_show(const char *format, ...)
     shown = true;
     (void)fputs("\r\033[K", stderr);
     va_start(arguments, format);
-    (void)vfprintf(stderr, format, arguments);
+    char *line = visible_format(format, arguments);
     va_end(arguments);
+    (void)fputs(line, stderr);
+    free(line);
     (void)fflush(stderr);
 }
 

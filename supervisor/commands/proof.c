@@ -40,20 +40,15 @@ void proof_end(struct proof *proof)
 
 void proof_fault(struct proof *proof, const char *subject, const char *format, ...)
 {
-    char line[2048];
     va_list arguments;
 
     proof->faults++;
     va_start(arguments, format);
-    (void)vsnprintf(line, sizeof line, format, arguments);
+    char *line = memory_format_list(format, arguments);
     va_end(arguments);
-    for (char *at = line; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || *at == 0x7F) {
-            *at = '?';
-        }
-    }
     progress_clear();
-    output_format("fault: %s: %s\n", subject, line);
+    output_line("fault: %s: %s", subject, line);
+    free(line);
 }
 
 /* ---- one manifest ---- */
@@ -224,9 +219,8 @@ static void tell_lost(const struct checking *checking)
         }
         proof->lost += (uint64_t)(lost->to - lost->from) + 1;
         progress_clear();
-        output_format("lost: window %" PRId64 ": partition %s, offsets %" PRId64 " to %" PRId64 "%s\n",
-                      manifest->bounds.k, lost->partition, lost->from, lost->to,
-                      lost->previous_life ? ", of its previous life" : "");
+        output_line("lost: window %" PRId64 ": partition %s, offsets %" PRId64 " to %" PRId64 "%s", manifest->bounds.k,
+                    lost->partition, lost->from, lost->to, lost->previous_life ? ", of its previous life" : "");
     }
 }
 

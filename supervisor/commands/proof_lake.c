@@ -41,12 +41,12 @@ void proof_print_verdict(const struct proof *proof)
     clock_format_broker(proof->start, start);
     clock_format_broker(proof->end, end);
     if (proof->faults > 0) {
-        output_format("%s: %" PRIu64 " %s in %" PRIu64 " windows\n", proof->queue, proof->faults,
-                      proof->faults == 1 ? "fault" : "faults", proof->windows);
+        output_line("%s: %" PRIu64 " %s in %" PRIu64 " windows", proof->queue, proof->faults,
+                    proof->faults == 1 ? "fault" : "faults", proof->windows);
         return;
     }
-    output_format("%s: %s: %" PRIu64 " windows, %" PRId64 " to %" PRId64 ", from %s to %s, %" PRIu64
-                  " records in %" PRIu64 " objects of %" PRIu64 " bytes, %" PRIu64 " lost\n",
-                  proof->queue, proof->deep ? "holds, every record of it" : "holds", proof->windows, proof->first_k,
-                  proof->last_k, start, end, proof->records, proof->objects, proof->bytes, proof->lost);
+    output_line("%s: %s: %" PRIu64 " windows, %" PRId64 " to %" PRId64 ", from %s to %s, %" PRIu64
+                " records in %" PRIu64 " objects of %" PRIu64 " bytes, %" PRIu64 " lost",
+                proof->queue, proof->deep ? "holds, every record of it" : "holds", proof->windows, proof->first_k,
+                proof->last_k, start, end, proof->records, proof->objects, proof->bytes, proof->lost);
 }

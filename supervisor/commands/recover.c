@@ -203,9 +203,9 @@ static int write_and_tell(struct recovering *recovering, const char *pointer)
                             "%s: a pointer or a lease has appeared meanwhile: nothing was written, run it again",
                             recovering->queue);
     }
-    output_format("%s: written; the sink goes on behind window %" PRId64 " when it tries the queue again, within a "
-                  "minute\n",
-                  recovering->queue, recovering->recovery.last.k);
+    output_line("%s: written; the sink goes on behind window %" PRId64 " when it tries the queue again, within a "
+                "minute",
+                recovering->queue, recovering->recovery.last.k);
     return EXIT_SUCCESS;
 }
 
@@ -280,12 +280,12 @@ static int propose(struct recovering *recovering, bool yes)
                                          .bytes = recovery->bytes,
                                          .at = clock_wall()};
     char *text = pointer_format(&pointer);
-    output_format("%s: %s %s\n", recovering->queue, recovering->keys[COMMITTED], text);
+    output_line("%s: %s %s", recovering->queue, recovering->keys[COMMITTED], text);
     int code = EXIT_SUCCESS;
     if (yes) {
         code = write_and_tell(recovering, text);
     } else {
-        output_format("%s: nothing was written: --yes writes it\n", recovering->queue);
+        output_line("%s: nothing was written: --yes writes it", recovering->queue);
     }
     free(text);
     return code;

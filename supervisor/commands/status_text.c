@@ -7,16 +7,17 @@
 #include <string.h>
 
 #include "common/memory.h"
+#include "common/visible.h"
 #include "supervisor/commands/output.h"
 #include "supervisor/commands/text_table.h"
 #include "supervisor/show.h"
 
 static void print_head(const struct snapshot *snapshot)
 {
-    char *sink = show_text(snapshot->sink);
-    char *instance = show_text(snapshot->instance);
-    char *phase = show_text(snapshot->phase);
-    char *version = show_text(snapshot->version);
+    char *sink = visible_text(snapshot->sink);
+    char *instance = visible_text(snapshot->instance);
+    char *phase = visible_text(snapshot->phase);
+    char *version = visible_text(snapshot->version);
     char uptime[SHOW_SIZE];
     char limit[SHOW_SIZE];
 

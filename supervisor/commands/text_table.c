@@ -5,6 +5,7 @@
 
 #include "common/memory.h"
 #include "common/utf8.h"
+#include "common/visible.h"
 #include "supervisor/commands/output.h"
 #include "supervisor/show.h"
 
@@ -23,7 +24,7 @@ struct text_table_row *text_table_add(struct text_table *table)
     return &table->rows[table->row_count++];
 }
 
-/* text is of show_text(), so every character in it is whole. */
+/* text is of visible_text(), so every character in it is whole. */
 static char *cut(const char *text)
 {
     const char *end = text;
@@ -39,7 +40,7 @@ static char *cut(const char *text)
 
 void text_table_cell(struct text_table_row *row, size_t column, const char *text)
 {
-    char *shown = show_text(text != NULL ? text : "-");
+    char *shown = visible_text(text != NULL ? text : "-");
 
     free(row->cells[column]);
     row->cells[column] = cut(shown);
@@ -49,7 +50,7 @@ void text_table_cell(struct text_table_row *row, size_t column, const char *text
 void text_table_note(struct text_table_row *row, const char *text)
 {
     free(row->note);
-    row->note = show_text(text);
+    row->note = visible_text(text);
 }
 
 static const char *cell_of(const struct text_table_row *row, size_t column)

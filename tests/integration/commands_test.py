@@ -604,6 +604,27 @@ class ExitCodeTest(CommandTest):
                 self.run_command(nowhere, name, 'orders', code=1)
             self.assertEqual(os.listdir(pathlib.Path(folder, 'nothing')), [])
 
+    def test_names_that_act_or_hide(self):
+        """What a person reads has them spelled out."""
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / 'lake').mkdir()
+        name, spelled = '\x7f\u202esredro', r'\x7f\xe2\x80\xaesredro'
+        broker = self.enterContext(DevBroker(folder))
+        broker.push([{'queue': name, 'partition': 'p', 'payload': 1}])
+        environment = {**file_lake(folder, 'lake'), 'QUEEN_URL': broker.url}
+        for arguments in ['windows', name], ['cat', name], ['verify', name], ['recover', name], [name]:
+            with self.subTest(arguments):
+                result = command(environment, *arguments)
+                self.assertIn(spelled, (result.stdout + result.stderr).decode())
+                self.assertNotIn('\u202e', (result.stdout + result.stderr).decode())
+        for queues, shown in ('*', [f'queues: * is 1 by now: {spelled}']), (name + 'x', [f'queues={spelled}x',
+                                                                                f'every minute: {spelled}x']):
+            with self.subTest(queues=queues):
+                said = self.run_command({**environment, 'QUEEN_S3_QUEUES': queues}, 'check')
+                for part in shown:
+                    self.assertIn(part, said)
+                self.assertNotIn('\u202e', said)
+
     def test_help(self):
         commands = re.findall(r'^  (\w+) ', self.run_command({}, 'help'), re.M)
         for name in 'run', 'windows', 'cat', 'verify', 'ddl', 'policy', 'version', 'help':

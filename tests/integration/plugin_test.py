@@ -220,6 +220,11 @@ class Refusals(unittest.TestCase):
                     self.assertEqual(host.open(number, self.config()), 0)
                     self.assertEqual(host.close(number), 0)
 
+    def test_what_is_said_neither_acts_nor_hides(self):
+        with Host() as host:
+            self.assertEqual(host.open(1, self.config(output_format='json\u202e\x9blines\x1b\ufeff')), 1)
+            self.assertIn('json??lines??', host.messages(ERROR)[0])
+
 
 class Tls(unittest.TestCase):
     def test_the_store_is_verified(self):

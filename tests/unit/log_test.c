@@ -115,6 +115,26 @@ START_TEST(programs_read_json)
 }
 END_TEST
 
+/* For a person; a program that reads the JSON gets the very name. */
+START_TEST(nothing_invisible_is_in_a_line)
+{
+    static const char name[] = "\u202esredro\u202c\U000e0041";
+
+    log_line(LOG_INFO, name, "is \u200b there");
+    ck_assert_str_eq(behind_time(), "info  \\xe2\\x80\\xaesredro\\xe2\\x80\\xac\\xf3\\xa0\\x81\\x81: is "
+                                    "\\xe2\\x80\\x8b there");
+    log_say("queues=%s", name);
+    ck_assert_str_eq(taken, "queues=\\xe2\\x80\\xaesredro\\xe2\\x80\\xac\\xf3\\xa0\\x81\\x81");
+    log_configure(LOG_INFO, true);
+    log_line(LOG_INFO, name, "is \u200b there");
+    ck_assert_ptr_nonnull(strstr(taken, "\"queue\":\"\\u202esredro\\u202c\\udb40\\udc41\""));
+    cJSON *line = cJSON_Parse(taken);
+    ck_assert_str_eq(text_of(line, "queue"), name);
+    ck_assert_str_eq(text_of(line, "message"), "is \u200b there");
+    cJSON_Delete(line);
+}
+END_TEST
+
 START_TEST(a_long_line_is_cut_and_stays_well_formed)
 {
     static char longest[20000];
@@ -245,7 +265,7 @@ START_TEST(an_own_description_of_a_shared_pipe)
     size = read(ends[0], read_back, sizeof read_back - 1);
     ck_assert_int_gt((int)size, 4096);
     read_back[size] = '\0';
-    ck_assert_ptr_eq(strstr(read_back, "as it \x1b is\nxxx"), read_back);
+    ck_assert_ptr_eq(strstr(read_back, "as it \\x1b is\nxxx"), read_back);
     ck_assert(log_tell_dropped());
     ck_assert_int_eq(log_waits_for(), -1);
     size = read(ends[0], read_back, sizeof read_back - 1);
@@ -310,6 +330,7 @@ int main(void)
     tcase_add_test(tests, what_is_below_the_level_costs_nothing);
     tcase_add_test(tests, control_bytes_and_broken_text_are_spelled_out);
     tcase_add_test(tests, programs_read_json);
+    tcase_add_test(tests, nothing_invisible_is_in_a_line);
     tcase_add_test(tests, a_long_line_is_cut_and_stays_well_formed);
     tcase_add_test(tests, repeated_failures_say_how_many_were_left_out);
     tcase_add_test(tests, a_full_pipe_never_blocks_and_is_told_of);

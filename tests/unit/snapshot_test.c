@@ -295,6 +295,22 @@ START_TEST(why_a_queue_is_as_it_is)
 }
 END_TEST
 
+/* A program has the name itself; a person sees what is in it. */
+START_TEST(an_invisible_character_stays_in_the_document_alone)
+{
+    add_worker(POOL_RUNNING, getpid());
+    (void)collect_add_queue(&collect, "\u202esredro\u202c", 0, false, (struct mono_ms){NOW});
+    take();
+    char *document = snapshot_write(&snapshot);
+    char *page = page_write(&snapshot);
+    ck_assert_ptr_nonnull(strstr(document, "\"queue\":\"\u202esredro\u202c\""));
+    ck_assert_ptr_nonnull(strstr(page, "\\xe2\\x80\\xaesredro"));
+    ck_assert_ptr_null(strstr(page, "\u202c"));
+    free(document);
+    free(page);
+}
+END_TEST
+
 /* ---- the page ---- */
 
 START_TEST(a_page_escapes_what_strangers_wrote)
@@ -427,6 +443,7 @@ int main(void)
     tcase_add_test(tests, what_is_no_state_is_refused);
     tcase_add_test(tests, late_ones_come_first_then_those_with_an_error);
     tcase_add_test(tests, why_a_queue_is_as_it_is);
+    tcase_add_test(tests, an_invisible_character_stays_in_the_document_alone);
     tcase_add_test(tests, a_page_escapes_what_strangers_wrote);
     tcase_add_test(tests, a_page_of_a_large_pool_has_an_end_and_shows_what_is_late);
     tcase_add_test(tests, a_page_shows_connectors_and_why_they_are_down);

@@ -65,7 +65,7 @@ START_TEST(a_table_is_aligned_whatever_is_in_it)
     row = text_table_add(&table);
     text_table_cell(row, 0, "a\033[2Jb");
     text_table_cell(row, 1, "123456");
-    text_table_cell(row, 2, "x");
+    text_table_cell(row, 2, "\u202ex\u202c");
     text_table_note(row, "said \"\n\"");
     row->alarmed = true;
     row = text_table_add(&table);
@@ -74,9 +74,16 @@ START_TEST(a_table_is_aligned_whatever_is_in_it)
     text_table_free(&table);
     expect("  NAME                               COUNT  END\n"
            "  größe                                  7  -\n"
-           "! a\\x1b[2Jb                         123456  x\n"
+           "! a\\x1b[2Jb                         123456  \\xe2\\x80\\xaex\\xe2\\x80\\xac\n"
            "      said \"\\x0a\"\n"
            "  0123456789012345678901234567ä90…          \n");
+}
+END_TEST
+
+START_TEST(a_line_has_nothing_in_it_that_acts_or_hides)
+{
+    output_line("%s: %d faults", "\u202esredro\u202c\n", 2);
+    expect("\\xe2\\x80\\xaesredro\\xe2\\x80\\xac\\x0a: 2 faults\n");
 }
 END_TEST
 
@@ -187,6 +194,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, a_table_is_aligned_whatever_is_in_it);
+    tcase_add_test(tests, a_line_has_nothing_in_it_that_acts_or_hides);
     tcase_add_test(tests, colour_is_for_what_is_wrong);
     tcase_add_test(tests, a_pool_without_queues);
     tcase_add_test(tests, a_pool_with_all_that_can_be);

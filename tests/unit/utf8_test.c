@@ -115,6 +115,8 @@ START_TEST(every_code_point_but_surrogates)
 
         wrong += utf8_length(text, size) != expected;
         wrong += utf8_is_unfinished(text, size);
+        wrong += expected > 0 && utf8_point(text, size) != point;
+        wrong += expected > 0 && utf8_is_control(text, size) != (point < 0x20 || (point >= 0x7f && point < 0xa0));
         for (size_t short_of = 1; expected > 0 && short_of < size; short_of++) {
             wrong += utf8_length(text, short_of) != 0;
             wrong += !utf8_is_unfinished(text, short_of);

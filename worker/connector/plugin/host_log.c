@@ -6,6 +6,7 @@
 
 #include "common/log.h"
 #include "common/utf8.h"
+#include "common/visible.h"
 
 #define MESSAGE_MAX 2048
 
@@ -23,7 +24,8 @@ static pico_log_fn current(void)
     return value.function;
 }
 
-/* The host takes text for UTF-8, and a line for a line: names that strangers chose must not break either. */
+/* The host takes text for UTF-8, and a line for a line, and shows both to somebody: names that strangers chose must not
+ * break any of it. */
 static size_t clean(const char *message, char out[MESSAGE_MAX])
 {
     size_t left = strnlen(message, MESSAGE_MAX);
@@ -31,9 +33,9 @@ static size_t clean(const char *message, char out[MESSAGE_MAX])
 
     while (left > 0 && size < MESSAGE_MAX - 4) {
         size_t length = utf8_length(message, left);
-        if (length == 0 || (unsigned char)*message < 0x20 || *message == 0x7f) {
+        if (!visible_is(message, length)) {
             out[size++] = '?';
-            length = 1;
+            length = length > 0 ? length : 1;
         } else {
             memcpy(out + size, message, length);
             size += length;
