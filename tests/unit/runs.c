@@ -23,37 +23,56 @@ static void must(bool good, const char *cursor, const char *what)
     }
 }
 
-static const char *expect(const char *cursor, const char *text)
+/* By their sizes: what strncmp() and strtoll() are given, a sanitizer walks to its NUL, which is at the end of them all. */
+static bool begins(const char *cursor, const char *end, const char *text)
 {
-    must(strncmp(cursor, text, strlen(text)) == 0, cursor, text);
+    size_t size = strlen(text);
+
+    return (size_t)(end - cursor) >= size && memcmp(cursor, text, size) == 0;
+}
+
+static const char *expect(const char *cursor, const char *end, const char *text)
+{
+    must(begins(cursor, end, text), cursor, text);
     return cursor + strlen(text);
+}
+
+static const char *read_number(const char *cursor, const char *end, int64_t *number)
+{
+    const char *first = cursor;
+
+    for (*number = 0; cursor < end && *cursor >= '0' && *cursor <= '9'; cursor++) {
+        *number = 10 * *number + (*cursor - '0');
+    }
+    must(cursor > first, first, "a number");
+    return cursor;
 }
 
 static const char *read_line(const char *cursor, const char *end, struct line *line, char **names)
 {
     const char *text = NULL;
+    const char *rest;
     size_t size = 0;
     bool escaped = false;
-    char *rest = NULL;
 
     memset(line, 0, sizeof *line);
-    cursor = json_scan_string(expect(cursor, "{\"partition\":"), end, &text, &size, &escaped);
+    cursor = json_scan_string(expect(cursor, end, "{\"partition\":"), end, &text, &size, &escaped);
     must(cursor != NULL, text, "a string");
     line->partition = (struct name){*names, json_unescape(text, size, *names)};
     *names += size;
-    line->record.offset = strtoll(expect(cursor, ",\"offset\":"), &rest, 10);
-    cursor = json_scan_string(expect(rest, ",\"transactionId\":"), end, &text, &size, &escaped);
+    rest = read_number(expect(cursor, end, ",\"offset\":"), end, &line->record.offset);
+    cursor = json_scan_string(expect(rest, end, ",\"transactionId\":"), end, &text, &size, &escaped);
     must(cursor != NULL, rest, "a string");
     line->record.transaction_id = text;
     line->record.transaction_id_size = (uint32_t)size;
-    cursor = json_scan_string(expect(cursor, ",\"ts\":"), end, &text, &size, &escaped);
+    cursor = json_scan_string(expect(cursor, end, ",\"ts\":"), end, &text, &size, &escaped);
     must(cursor != NULL && clock_parse_broker(text, size, &line->record.ts), rest, "a time");
-    cursor = expect(cursor, ",\"payload\":");
+    cursor = expect(cursor, end, ",\"payload\":");
     const char *stop = memchr(cursor, '\n', (size_t)(end - cursor));
     must(stop != NULL, cursor, "an end");
     line->record.payload = cursor;
     line->record.payload_size = (uint32_t)(stop - cursor - 1);
-    line->record.flags = strncmp(cursor, "null}", 5) == 0 ? RECORD_PAYLOAD_NULL : 0;
+    line->record.flags = begins(cursor, end, "null}") ? RECORD_PAYLOAD_NULL : 0;
     return stop + 1;
 }
 
