@@ -6,26 +6,23 @@
 
 #include <inttypes.h>
 #include <malloc.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/reactor.h"
-#include "common/report.h"
 #include "worker/describe_thread.h"
 #include "worker/encode_thread.h"
 #include "worker/queue.h"
+#include "worker/report_link.h"
 #include "worker/services.h"
 
 #define EXIT_CONFIGURATION 2
-#define REPORT_EVERY_MS    1000
 #define THRESHOLD_SHARE    8
 #define THRESHOLD_MIN      5242880u
 #define ENCODE_JOBS        2
@@ -47,15 +44,12 @@ struct worker {
     struct worker_seat *seats;
     size_t seat_count;
     size_t seat_capacity;
-    int signal_descriptor;
-    struct report_buffer outgoing;
-    struct report_buffer incoming;
+    struct report_link link;
     struct report_worker report;
     struct timer report_timer;
     struct timer soon_timer;
     size_t budget_used_before;
     bool draining;
-    bool gone; /* the supervisor is */
 };
 
 static struct worker *worker_of(struct queue_host *host)
@@ -97,35 +91,6 @@ static void world_crash(struct world *world, enum crash_point point)
 
 /* ---- reports ---- */
 
-static void report_flush_now(struct worker *worker);
-static void worker_take_frame(struct worker *worker, const struct report_header *header, const void *body);
-
-static void report_writable(void *argument, short events)
-{
-    struct worker *worker = argument;
-    struct report_header header;
-    const void *body;
-    if (events & (POLLIN | POLLHUP | POLLERR)) {
-        if (report_fill(&worker->incoming, worker->start->report_descriptor) < 0) {
-            worker->gone = true;
-            return;
-        }
-        while (report_next(&worker->incoming, &header, &body) == 1)
-            worker_take_frame(worker, &header, body);
-    }
-    report_flush_now(worker);
-}
-
-static void report_flush_now(struct worker *worker)
-{
-    int status = report_flush(&worker->outgoing, worker->start->report_descriptor);
-    if (status < 0)
-        worker->gone = true;
-    short events = status == 0 ? POLLIN | POLLOUT : POLLIN;
-    if (!worker->gone)
-        reactor_watch(worker->reactor, worker->start->report_descriptor, events, report_writable, worker);
-}
-
 static void report_fill_worker(struct worker *worker)
 {
     struct report_worker *report = &worker->report;
@@ -151,12 +116,12 @@ static void report_send(struct worker *worker, bool all)
             continue;
         worker->seats[i].dirty = false;
         queue_report(worker->seats[i].queue, &report);
-        if (report_append(&worker->outgoing, REPORT_QUEUE, &report, sizeof report, NULL, 0) != 0)
+        if (report_link_add(&worker->link, REPORT_QUEUE, &report, sizeof report) != 0)
             return;
     }
     report_fill_worker(worker);
-    if (report_append(&worker->outgoing, REPORT_WORKER, &worker->report, sizeof worker->report, NULL, 0) == 0)
-        report_flush_now(worker);
+    if (report_link_add(&worker->link, REPORT_WORKER, &worker->report, sizeof worker->report) == 0)
+        report_link_flush(&worker->link);
 }
 
 static void report_soon(void *argument)
@@ -167,8 +132,7 @@ static void report_soon(void *argument)
 static void report_due(void *argument)
 {
     struct worker *worker = argument;
-    /* What the supervisor has not read yet would only grow: it gets the newest state once it reads again. */
-    if (worker->outgoing.end == worker->outgoing.start)
+    if (report_link_is_read(&worker->link)) /* else it gets the newest state once it reads again */
         report_send(worker, true);
     budget_age(&worker->budget);
     timer_set(worker->world.timers, &worker->report_timer,
@@ -273,8 +237,9 @@ static void say_state(struct worker *worker, struct queue *queue)
               window, report.buffer_bytes, lag);
 }
 
-static void worker_take_frame(struct worker *worker, const struct report_header *header, const void *body)
+static void take_frame(void *argument, const struct report_header *header, const void *body)
 {
+    struct worker *worker = argument;
     if (header->kind == REPORT_ASK_STATE) {
         for (size_t i = 0; i < worker->seat_count; i++)
             say_state(worker, worker->seats[i].queue);
@@ -295,22 +260,14 @@ static void worker_take_frame(struct worker *worker, const struct report_header 
 
 /* ---- stopping ---- */
 
-static void drain_all(struct worker *worker)
+static void drain_all(void *argument)
 {
+    struct worker *worker = argument;
     if (worker->draining)
         return;
     worker->draining = true;
     for (size_t i = 0; i < worker->seat_count; i++)
         queue_drain(worker->seats[i].queue);
-}
-
-static void signal_ready(void *argument, short events)
-{
-    struct worker *worker = argument;
-    struct signalfd_siginfo signal;
-    (void)events;
-    while (read(worker->signal_descriptor, &signal, sizeof signal) == (ssize_t)sizeof signal)
-        drain_all(worker);
 }
 
 static bool all_drained(const struct worker *worker)
@@ -321,24 +278,9 @@ static bool all_drained(const struct worker *worker)
     return worker->draining;
 }
 
-static int watch_signals(struct worker *worker, struct error *error)
-{
-    sigset_t stop;
-    sigemptyset(&stop);
-    sigaddset(&stop, SIGTERM);
-    signal(SIGINT, SIG_IGN);
-    signal(SIGHUP, SIG_IGN);
-    signal(SIGPIPE, SIG_IGN);
-    if (sigprocmask(SIG_BLOCK, &stop, NULL) != 0)
-        return error_set_errno(error, "sigprocmask");
-    worker->signal_descriptor = signalfd(-1, &stop, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (worker->signal_descriptor < 0 ||
-        reactor_watch(worker->reactor, worker->signal_descriptor, POLLIN, signal_ready, worker) != 0)
-        return error_set_errno(error, "signalfd");
-    return 0;
-}
-
 /* ---- life ---- */
+
+static const struct report_link_events link_events = {take_frame, drain_all};
 
 static uint64_t threshold_in_force(const struct worker_start *start)
 {
@@ -357,7 +299,8 @@ static int worker_open(struct worker *worker, struct error *error)
     const struct settings *settings = worker->start->settings;
     int64_t third = settings->lease_ttl_ms / 3;
     worker->reactor = reactor_create(error);
-    if (worker->reactor == NULL || watch_signals(worker, error) != 0)
+    if (worker->reactor == NULL || report_link_open(&worker->link, worker->reactor, worker->start->report_descriptor,
+                                                    &link_events, worker, error) != 0)
         return -1;
     worker->world.timers = reactor_timers(worker->reactor);
     if (services_open(&worker->services, worker->reactor, settings, error) != 0)
@@ -401,8 +344,7 @@ static void worker_close(struct worker *worker)
     encode_thread_destroy(worker->world.encoder);
     describe_thread_destroy(worker->world.describer);
     services_close(&worker->services);
-    report_buffer_free(&worker->outgoing);
-    report_buffer_free(&worker->incoming);
+    report_link_close(&worker->link);
     reactor_destroy(worker->reactor);
     budget_close(&worker->budget);
     free(worker);
@@ -412,8 +354,7 @@ static void worker_close(struct worker *worker)
 static void report_last(struct worker *worker)
 {
     report_send(worker, true);
-    for (int turn = 0; turn < 100 && !worker->gone && worker->outgoing.end > worker->outgoing.start; turn++)
-        reactor_run_once(worker->reactor, 10);
+    report_link_finish(&worker->link);
 }
 
 int worker_run(const struct worker_start *start)
@@ -433,16 +374,15 @@ int worker_run(const struct worker_start *start)
         log_line(LOG_ERROR, NULL, "worker: %s", error.message);
         return error.code == QS_ERROR_INPUT ? EXIT_CONFIGURATION : EXIT_FAILURE;
     }
-    report_flush_now(worker);
     for (size_t i = 0; i < start->queue_count; i++)
         queue_add(worker, start->queues[i].name, start->queues[i].number, start->queues[i].from_log_start);
     lease_calls_flush(worker->host.leases);
     report_due(worker);
-    while (!worker->gone && !all_drained(worker)) {
+    while (!worker->link.gone && !all_drained(worker)) {
         reactor_run_once(worker->reactor, -1);
         poke_queues(worker);
     }
-    if (!worker->gone)
+    if (!worker->link.gone)
         report_last(worker);
     worker_close(worker);
     return 0;

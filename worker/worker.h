@@ -31,8 +31,8 @@ struct worker_start {
 
 /* Runs until SIGTERM has drained every queue. Returns the exit code of the process: 0 drained, 2 configuration, 1 where
  * the system has no room for it now. The caller has reset signals (SIGINT, SIGHUP, SIGUSR1 and SIGPIPE ignored, all
- * others at their defaults) and left SIGTERM blocked (4.2): the worker unblocks it when its own handler, which drains,
- * stands; its threads keep every signal blocked. The end of report_descriptor (the supervisor is gone) ends it at once.
+ * others at their defaults) and left SIGTERM blocked (4.2), which the worker reads from its loop once that runs; its
+ * threads keep every signal blocked. The end of report_descriptor (the supervisor is gone) ends it at once.
  */
 int worker_run(const struct worker_start *start);
 

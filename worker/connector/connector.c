@@ -2,22 +2,17 @@
 #include "worker/connector/connector.h"
 
 #include <malloc.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "common/log.h"
 #include "common/memory.h"
-#include "common/report.h"
 #include "worker/connector/partition.h"
+#include "worker/report_link.h"
 
-#define REPORT_EVERY_MS 1000
-#define DEFAULT_AGE_MS  300000
-#define SETTLED_MS      20000 /* a group that has given nothing for so long, without a word of trouble, has nothing */
+#define DEFAULT_AGE_MS 300000
+#define SETTLED_MS     20000 /* a group that has given nothing for so long, without a word of trouble, has nothing */
 
 struct worker_connectors {
     struct definitions definitions;
@@ -27,13 +22,10 @@ struct worker_connectors {
 struct connector_worker {
     struct connector connector;
     const struct worker_connector_start *start;
-    int signals;
+    struct report_link link;
     struct mono_ms began;
-    struct report_buffer outgoing;
-    struct report_buffer incoming;
     struct timer report_timer;
     uint64_t files_told;
-    bool gone; /* the supervisor is */
 };
 
 /* ---- what the supervisor asks ---- */
@@ -94,37 +86,6 @@ const char *worker_connectors_fault_key(const struct worker_connectors *connecto
 
 /* ---- reports ---- */
 
-static void flush_reports(struct connector_worker *worker);
-
-static void report_ready(void *argument, short events)
-{
-    struct connector_worker *worker = argument;
-    struct report_header header;
-    const void *body;
-
-    if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) {
-        if (report_fill(&worker->incoming, worker->start->report_descriptor) < 0) {
-            worker->gone = true;
-            return;
-        }
-        while (report_next(&worker->incoming, &header, &body) == 1) {
-            /* Shares and queues are none of a connector's business. */
-        }
-    }
-    flush_reports(worker);
-}
-
-static void flush_reports(struct connector_worker *worker)
-{
-    int status = report_flush(&worker->outgoing, worker->start->report_descriptor);
-
-    worker->gone = worker->gone || status < 0;
-    if (!worker->gone) {
-        (void)reactor_watch(worker->connector.reactor, worker->start->report_descriptor,
-                            (short)(POLLIN | (status == 0 ? POLLOUT : 0)), report_ready, worker);
-    }
-}
-
 static void add_partition(const struct partition *partition, struct mono_ms now, struct report_connector *report)
 {
     int64_t late = partition_late_ms(partition, now);
@@ -181,8 +142,8 @@ static void send_report(struct connector_worker *worker)
 
     worker->files_told = worker->connector.totals.files;
     fill_report(worker, &report);
-    if (report_append(&worker->outgoing, REPORT_CONNECTOR, &report, sizeof report, NULL, 0) == 0) {
-        flush_reports(worker);
+    if (report_link_add(&worker->link, REPORT_CONNECTOR, &report, sizeof report) == 0) {
+        report_link_flush(&worker->link);
     }
 }
 
@@ -191,8 +152,7 @@ static void report_due(void *argument)
     struct connector_worker *worker = argument;
     struct reactor *reactor = worker->connector.reactor;
 
-    /* What the supervisor has not read yet would only grow. */
-    if (worker->outgoing.end == worker->outgoing.start) {
+    if (report_link_is_read(&worker->link)) {
         send_report(worker);
     }
     timer_set(reactor_timers(reactor), &worker->report_timer,
@@ -203,47 +163,21 @@ static void report_due(void *argument)
 static void report_last(struct connector_worker *worker)
 {
     send_report(worker);
-    for (int turn = 0; turn < 100 && !worker->gone && worker->outgoing.end > worker->outgoing.start; turn++) {
-        reactor_run_once(worker->connector.reactor, 10);
-    }
+    report_link_finish(&worker->link);
 }
 
 /* ---- stopping ---- */
 
-static void stop(struct connector_worker *worker)
+static void stop(void *argument)
 {
+    struct connector_worker *worker = argument;
+
     if (!worker->connector.stopping) {
         worker->connector.stopping = true;
         for (size_t i = 0; i < worker->connector.consumer_count; i++) {
             consumer_stop(worker->connector.consumers[i]);
         }
     }
-}
-
-static void signal_ready(void *argument, short events)
-{
-    struct connector_worker *worker = argument;
-    struct signalfd_siginfo signal;
-
-    (void)events;
-    while (read(worker->signals, &signal, sizeof signal) == (ssize_t)sizeof signal) {
-        stop(worker);
-    }
-}
-
-static int watch_signals(struct connector_worker *worker, struct error *error)
-{
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    worker->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (worker->signals < 0 ||
-        reactor_watch(worker->connector.reactor, worker->signals, POLLIN, signal_ready, worker) != 0) {
-        return error_set_errno(error, "signalfd");
-    }
-    return 0;
 }
 
 static bool all_idle(const struct connector_worker *worker)
@@ -281,6 +215,9 @@ static const char *look_up(void *argument, const char *name)
     return getenv(name);
 }
 
+/* Shares and queues are none of a connector's business. */
+static const struct report_link_events link_events = {NULL, stop};
+
 static int open_worker(struct connector_worker *worker, struct error *error)
 {
     struct connector *connector = &worker->connector;
@@ -290,7 +227,8 @@ static int open_worker(struct connector_worker *worker, struct error *error)
     if (connector->reactor == NULL) {
         return QS_ERROR_SYSTEM;
     }
-    if (watch_signals(worker, error) != 0) {
+    if (report_link_open(&worker->link, connector->reactor, worker->start->report_descriptor, &link_events, worker,
+                         error) != 0) {
         return QS_ERROR_SYSTEM;
     }
     connector->bucket = sink_bucket_open(connector->reactor, &connector->definition->options, look_up, NULL, error);
@@ -310,8 +248,7 @@ static void close_worker(struct connector_worker *worker)
     sink_bucket_close(connector->bucket);
     sink_formatter_free(&connector->formatter);
     byte_buffer_free(&connector->headers);
-    report_buffer_free(&worker->outgoing);
-    report_buffer_free(&worker->incoming);
+    report_link_close(&worker->link);
     if (connector->reactor != NULL) {
         reactor_destroy(connector->reactor);
     }
@@ -322,7 +259,7 @@ static void run_loop(struct connector_worker *worker)
 {
     struct connector *connector = &worker->connector;
 
-    while (!worker->gone && !connector->failed && !(connector->stopping && all_idle(worker))) {
+    while (!worker->link.gone && !connector->failed && !(connector->stopping && all_idle(worker))) {
         bool more = false;
 
         for (size_t i = 0; i < worker->connector.consumer_count; i++) {
@@ -334,7 +271,7 @@ static void run_loop(struct connector_worker *worker)
                 consumer_run(worker->connector.consumers[i]);
             }
         }
-        if (connector->totals.files != worker->files_told && worker->outgoing.end == worker->outgoing.start) {
+        if (connector->totals.files != worker->files_told && report_link_is_read(&worker->link)) {
             send_report(worker);
         }
     }
@@ -348,7 +285,6 @@ int worker_run_connector(const struct worker_connector_start *start)
 
     (void)mallopt(M_ARENA_MAX, 2);
     worker->start = start;
-    worker->signals = -1;
     if (open_worker(worker, &error) != 0) {
         connector_fail(connector, error.code == QS_ERROR_INPUT ? 2 : 1, "%s", error.message);
     } else {
@@ -359,7 +295,7 @@ int worker_run_connector(const struct worker_connector_start *start)
     if (connector->failed) {
         log_line(LOG_ERROR, connector->definition->key, "%s", connector->failure);
     }
-    if (!worker->gone && connector->reactor != NULL) {
+    if (!worker->link.gone && connector->reactor != NULL) {
         report_last(worker);
     }
     int exit_code = connector->failed ? connector->exit_code : 0;
