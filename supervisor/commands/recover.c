@@ -316,7 +316,7 @@ static int take_beyond(void *argument, size_t which, struct bucket_answer *answe
 static int look_beyond(struct recovering *recovering, struct error *error)
 {
     int64_t k = recovery_beyond(&recovering->recovery);
-    struct beyond beyond;
+    struct beyond beyond = {.error = {.code = QS_OK}};
     const struct bucket_asking asking = {
         .question = BUCKET_SIZE, .next = next_beyond, .take = take_beyond, .argument = &beyond};
 
