@@ -4,8 +4,8 @@
  */
 #include <stdatomic.h>
 
-#include "common/file_objects.h"
 #include "common/file_store.h"
+#include "common/file_temporary.h"
 
 /* Makes the folders, and writes and removes a temporary the way an object is written. */
 int file_store_probe(const char *root, const char *bucket, struct error *error)
@@ -37,7 +37,7 @@ int file_store_clean(const char *root, const char *bucket, struct error *error)
     struct file_bucket target;
 
     file_bucket_open(&target, root, bucket);
-    int code = file_bucket_clean(&target, error);
+    int code = file_temporaries_clean(&target, error);
     file_bucket_free(&target);
     return code;
 }

@@ -3,7 +3,7 @@
  *
  * A job goes queued -> running -> done -> delivered. The thread takes the oldest, does it with no lock held, puts it on
  * the list of done ones and counts up an eventfd, which the reactor watches; the callback then runs from the loop. What
- * a job does on the disk is in file_objects.c.
+ * a job does on the disk is in file_temporary.c and file_objects.c.
  *
  * Cancelling. A body is borrowed, so it must not be read once cancel has returned. Copying each would double the memory
  * of an upload, which no budget counts; so cancel waits, but only for a job that is at this moment writing a body, and
@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "common/file_objects.h"
+#include "common/file_temporary.h"
 #include "common/memory.h"
 
 struct file_store;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/file_objects.h"
+#include "common/file_bucket.h"
 #include "worker/compress.h"
 
 #define SEPARATOR_SIZE 1 /* `[` or `,` before a record, a line feed behind it */
