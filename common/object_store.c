@@ -1,7 +1,9 @@
 /*
- * The one thing that every object store shares beside the table: how its operations are called in metrics (spec 3.9).
+ * What every object store shares beside the table: how its operations are called in metrics (spec 3.9) and in errors.
  */
 #include "common/object_store.h"
+
+#include <string.h>
 
 const char *store_operation_name(enum store_operation operation)
 {
@@ -18,4 +20,20 @@ const char *store_operation_name(enum store_operation operation)
     case STORE_OPERATION_COUNT: break;
     }
     return "?";
+}
+
+void store_error_drop_key(struct error *error, const char *key)
+{
+    size_t size = strlen(key);
+
+    for (int operation = 0; operation < STORE_OPERATION_COUNT; operation++) {
+        const char *name = store_operation_name((enum store_operation)operation);
+        char *blank = error->message + strlen(name);
+
+        if (strncmp(error->message, name, strlen(name)) == 0 && blank[0] == ' ' && strncmp(blank + 1, key, size) == 0 &&
+            blank[1 + size] == ':') {
+            memmove(blank, blank + 1 + size, strlen(blank + 1 + size) + 1);
+            return;
+        }
+    }
 }

@@ -102,6 +102,9 @@ enum store_operation {
 /* "put", "get" … as spec 3.9 spells `op` in metrics. */
 const char *store_operation_name(enum store_operation operation);
 
+/* For a line that names the key itself: of "put KEY: 503" this leaves "put: 503". What doesn't begin so stays. */
+void store_error_drop_key(struct error *error, const char *key);
+
 /* Told of each request that ended: code is the HTTP status, 0 for no answer. A directory counts 200, 404 or 500. */
 typedef void store_observe(void *argument, enum store_operation operation, int code);
 

@@ -111,7 +111,9 @@ static void manifest_done(void *argument, const struct error *error)
     struct queue *queue = argument;
     queue->commit.put = NULL;
     if (error->code != QS_OK) {
-        queue_stop(queue, "upload of %s: %s", queue->commit.manifest_key, error->message);
+        struct error plain = *error;
+        store_error_drop_key(&plain, queue->commit.manifest_key);
+        queue_stop(queue, "upload of %s: %s", queue->commit.manifest_key, plain.message);
         return;
     }
     pointer_write(queue);

@@ -188,8 +188,11 @@ static void described(void *argument, const struct error *error, const struct ob
     }
     if (error->code == QS_OK)
         take_description(queue, look->keys[look->at], description);
-    else if (error->code != QS_ERROR_NOT_FOUND)
-        log_line(LOG_WARN, queue->name, "%s is up already but isn't kept: %s", look->keys[look->at], error->message);
+    else if (error->code != QS_ERROR_NOT_FOUND) {
+        struct error plain = *error;
+        store_error_drop_key(&plain, look->keys[look->at]);
+        log_line(LOG_WARN, queue->name, "%s is up already but isn't kept: %s", look->keys[look->at], plain.message);
+    }
     look->retry.failures = 0;
     look->at++;
     describe_next(look);

@@ -55,8 +55,10 @@ static void put_done(void *argument, const struct error *error)
     struct small_put *put = argument;
     put->call = NULL;
     if (error->code != QS_OK && error->retriable) {
+        struct error plain = *error;
+        store_error_drop_key(&plain, put->key);
         log_limited(&put->limit, put->world->now(put->world), LOG_WARN, put->subject, "upload of %s: %s", put->key,
-                    error->message);
+                    plain.message);
         timer_set(put->world->timers, &put->timer,
                   world_after(put->world, retry_delay(&put->retry, put->world, error, RETRY_CAP_MS)), put_send, put);
         if (put->failed != NULL)

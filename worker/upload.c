@@ -127,8 +127,10 @@ static void upload_end(struct upload *upload, const struct error *error)
 
 static void tell_failure(struct upload *upload, const struct error *error)
 {
+    struct error plain = *error;
+    store_error_drop_key(&plain, upload->key);
     log_limited(&upload->limit, upload->world->now(upload->world), LOG_WARN, upload->request.subject,
-                "upload of %s: %s", upload->key, error->message);
+                "upload of %s: %s", upload->key, plain.message);
     if (upload->request.failed != NULL)
         upload->request.failed(upload->request.argument, error);
 }

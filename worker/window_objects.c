@@ -139,6 +139,7 @@ static void object_done(void *argument, const struct error *error, const struct 
     seat->upload = NULL;
     if (error->code != QS_OK) {
         struct error told = *error;
+        store_error_drop_key(&told, object->key);
         error_prefix(&told, "upload of %.200s", object->key);
         give_up(objects, &told);
         return;

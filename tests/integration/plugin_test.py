@@ -531,6 +531,8 @@ class Attempts(Case):
         self.assertEqual(self.consume(0, 0), 1)
         self.assertGreater(time.monotonic() - began, 0.8 * (0.2 + 0.4))
         self.assertEqual(len(self.s3.puts(name('t', 0, 0))), 3 + 1)  # the marker's key begins alike
+        for told in self.host.messages(WARN):
+            self.assertEqual(told.count(name('t', 0, 0)[2:]), 1, told)
         delays = [int(m.split('the next one in ')[1].split(' ')[0]) for m in self.host.messages(WARN)]
         self.assertEqual(len(delays), 2)
         self.assertTrue(160 <= delays[0] <= 240 and 320 <= delays[1] <= 480, delays)
@@ -545,6 +547,8 @@ class Attempts(Case):
         first, second, third, rest = marker.split('\n')
         self.assertEqual((first, second, rest), ('offset_range: 0-2', 'message_count: 3', ''))
         self.assertTrue(third.startswith('error: S3 PutObject returned non-retriable status 403'), third)
+        told = self.host.messages(ERROR)
+        self.assertEqual([line.count(name('t', 0, 2)[2:]) for line in told], [1, 0], told)
         # The batch comes again, whole: its records were forgotten, and 0 and 1 are gone.
         self.assertEqual(self.consume(2, 4), 0)
         self.assertEqual(self.s3.keys(), [name('t', 0, 2) + '.lost', name('t', 2, 4)])

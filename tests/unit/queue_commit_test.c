@@ -201,6 +201,17 @@ START_TEST(what_passes_is_shown_and_goes_on)
 }
 END_TEST
 
+/* text: "put KEY". What status says names it, once. */
+static void check_told(const char *text)
+{
+    struct report_queue report = rig_report();
+    const char *key = text + strlen("put ");
+    const char *named = strstr(report.error, key);
+    ck_assert_ptr_nonnull(named);
+    ck_assert_ptr_null(strstr(named + 1, key));
+    ck_assert_ptr_nonnull(strstr(report.error, ": put: scripted failure 403"));
+}
+
 static void check_refused(const char *text)
 {
     begin();
@@ -210,6 +221,7 @@ static void check_refused(const char *text)
         call_answer(call("put*"));
     call_fail(call(text), QS_ERROR_FORBIDDEN, 403);
     ck_assert_int_eq(rig_state(), QUEUE_STOPPED);
+    check_told(text);
     ck_assert_uint_eq(rig_report().buffer_bytes, 0);
     call_answer(call("kv delete lease*"));
     ck_assert_int_eq(rig_pointer_k(), 0);

@@ -211,7 +211,7 @@ void call_answer(struct scripted_call *call)
 void call_fail_after(struct scripted_call *call, enum qs_error code, int status, int64_t retry_after_ms)
 {
     struct error error;
-    error_set(&error, code, "scripted failure %d", status);
+    error_set(&error, code, "%s: scripted failure %d", call->text, status);
     error.status = status;
     error.retry_after_ms = retry_after_ms;
     deliver(call, false, &error);

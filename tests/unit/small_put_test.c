@@ -2,9 +2,11 @@
  * A small object on its way up: put until it is there.
  */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/memory.h"
 #include "scripted_world.h"
 #include "worker/upload.h"
@@ -71,6 +73,26 @@ START_TEST(what_passes_is_tried_again_and_told)
 }
 END_TEST
 
+static void take_line(void *argument, enum log_level level, const char *line)
+{
+    (void)level;
+    (void)snprintf(argument, 256, "%s", line);
+}
+
+START_TEST(a_line_names_the_key_once)
+{
+    char line[256] = "";
+
+    log_capture(take_line, line);
+    begin();
+    call_fail(world_call(&w, "put*"), QS_ERROR_STATUS, 503);
+    log_capture(NULL, NULL);
+    ck_assert_ptr_nonnull(strstr(line, "orders: upload of lake/m.json: put: scripted failure 503"));
+    small_put_cancel(put);
+    scripted_world_end(&w);
+}
+END_TEST
+
 START_TEST(a_refusal_ends_it)
 {
     begin();
@@ -102,6 +124,7 @@ int main(void)
     TCase *cases = tcase_create("small_put");
     tcase_add_test(cases, goes_up_with_its_type_and_md5);
     tcase_add_test(cases, what_passes_is_tried_again_and_told);
+    tcase_add_test(cases, a_line_names_the_key_once);
     tcase_add_test(cases, a_refusal_ends_it);
     tcase_add_test(cases, cancelled_it_says_nothing_more);
     suite_add_tcase(all, cases);

@@ -4,9 +4,11 @@
 #include "worker/upload.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "runs.h"
 #include "scripted_world.h"
 
@@ -128,6 +130,29 @@ START_TEST(a_small_object_goes_up_whole)
     call_answer(put);
     check_is_up();
     ck_assert_str_eq(world_trace(&w, KIND(CALL_CRASH)), "crash mid_upload\n");
+    end();
+}
+END_TEST
+
+static void take_line(void *argument, enum log_level level, const char *line)
+{
+    (void)level;
+    (void)snprintf(argument, 256, "%s", line);
+}
+
+START_TEST(a_line_names_the_key_once)
+{
+    char line[256] = "";
+
+    log_capture(take_line, line);
+    begin_whole();
+    encode(1);
+    call_fail(world_call(&w, "put*"), QS_ERROR_STATUS, 503);
+    log_capture(NULL, NULL);
+    ck_assert_ptr_nonnull(strstr(line, "orders: upload of " KEY ": put: scripted failure 503"));
+    ck_assert_str_eq(last.message, "put " KEY ": scripted failure 503"); /* status names it too */
+    world_run(&w, 750, NOTHING);
+    check_is_up();
     end();
 }
 END_TEST
@@ -440,6 +465,7 @@ int main(void)
     Suite *all = suite_create("upload");
     TCase *whole = tcase_create("one PUT");
     tcase_add_test(whole, a_small_object_goes_up_whole);
+    tcase_add_test(whole, a_line_names_the_key_once);
     tcase_add_test(whole, a_put_that_fails_is_sent_again_without_encoding);
     tcase_add_test(whole, a_refused_put_ends_it);
     tcase_add_test(whole, encoding_that_fails_begins_again_from_the_source);

@@ -193,9 +193,11 @@ static void asked(void *argument, const struct error *error, const struct head_a
 {
     struct partition *partition = argument;
     struct connector *connector = connector_of(partition);
+    struct error plain = *error;
 
     (void)answer;
     partition->asked = NULL;
+    store_error_drop_key(&plain, partition->rebuilt.key);
     /* A store answers 403 for what is missing, where who asks may not list, and for all, where they may not read. */
     enum cut_object object = error->code == QS_OK                ? CUT_OBJECT_UP
                              : error->code == QS_ERROR_FORBIDDEN ? CUT_OBJECT_UNKNOWN
@@ -203,7 +205,7 @@ static void asked(void *argument, const struct error *error, const struct head_a
     if (object == CUT_OBJECT_ABSENT && error->code != QS_ERROR_NOT_FOUND) {
         connector->totals.errors++;
         log_limited(&partition->trouble, now_of(partition), LOG_WARN, connector->definition->key,
-                    "%s: whether it is there: %s", partition->rebuilt.key, error->message);
+                    "%s: whether it is there: %s", partition->rebuilt.key, plain.message);
         set_timer(partition, &partition->retry, RETRY_MS, again);
         return;
     }
@@ -211,7 +213,7 @@ static void asked(void *argument, const struct error *error, const struct head_a
         log_line(LOG_WARN, connector->definition->key,
                  "%s: the bucket doesn't tell whether it is there: what the log still has of it goes up under a key of "
                  "its own (%s)",
-                 partition->rebuilt.key, error->message);
+                 partition->rebuilt.key, plain.message);
     }
     perform(partition, cut_object(&partition->cut, object));
     assignment_advance(partition->consumer);

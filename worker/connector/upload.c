@@ -91,6 +91,7 @@ static void on_attempt(void *argument, const struct error *error)
 
     upload->call = NULL;
     upload->error = *error;
+    store_error_drop_key(&upload->error, upload->key);
     if (error->code == QS_OK || upload->last || (!for_ever && !error->retriable) ||
         (!for_ever && upload->attempts >= upload->options.max_attempts)) {
         conclude(upload);
@@ -101,7 +102,7 @@ static void on_attempt(void *argument, const struct error *error)
     struct mono_ms at = {clock_mono().v + delay};
     timer_set(reactor_timers(upload->reactor), &upload->timer, at, attempt, upload);
     if (upload->again != NULL) {
-        upload->again(upload->argument, error, upload->attempts, delay);
+        upload->again(upload->argument, &upload->error, upload->attempts, delay);
     }
 }
 

@@ -22,7 +22,8 @@ struct sink_upload_options {
     int64_t second_delay_ms;        /* before attempt 2; doubled before each further one */
 };
 
-/* error: clear where the object is up, or gone, else what the last attempt said. */
+/* error: clear where the object is up, or gone, else what the last attempt said. Here and below it leaves the key to
+ * whoever tells of it. */
 typedef void sink_upload_done(void *argument, const struct error *error);
 /* Told of an attempt that failed and is followed by another, after delay_ms. */
 typedef void sink_upload_again(void *argument, const struct error *error, uint32_t attempt, int64_t delay_ms);
