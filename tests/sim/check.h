@@ -24,6 +24,8 @@ struct checked_window {
 
 /* The bytes of an object, decompressed; malloc, NULL where it can't be. */
 char *check_decompress(const struct bucket_object *object, const char *compression, size_t *size);
+/* Whether an object has all lines of another, in order, and more. */
+bool check_has_grown(const struct bucket_object *from, const struct bucket_object *to);
 /* Every line of an object: its form, its place, its record. False after the first that is wrong. */
 bool check_lines(struct simulation *simulation, struct checked_window *window, const char *text, size_t size);
 struct log_partition *check_partition(struct simulation *simulation, size_t queue, const char *name, size_t size);

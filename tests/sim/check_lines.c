@@ -64,6 +64,38 @@ char *check_decompress(const struct bucket_object *object, const char *compressi
     return out;
 }
 
+static const char *compression_of(const char *key)
+{
+    size_t size = strlen(key);
+    return strcmp(key + size - 3, ".gz") == 0 ? "gzip" : strcmp(key + size - 4, ".zst") == 0 ? "zstd" : "none";
+}
+
+/* The size of the line at `at`, with its line feed. */
+static size_t line_size(const char *at, const char *end)
+{
+    const char *feed = memchr(at, '\n', (size_t)(end - at));
+    return feed != NULL ? (size_t)(feed + 1 - at) : (size_t)(end - at);
+}
+
+bool check_has_grown(const struct bucket_object *from, const struct bucket_object *to)
+{
+    size_t few_size = 0;
+    size_t many_size = 0;
+    char *few = check_decompress(from, compression_of(from->key), &few_size);
+    char *many = check_decompress(to, compression_of(to->key), &many_size);
+    const char *wanted = few;
+    for (const char *at = many; wanted != NULL && at != NULL && at < many + many_size;) {
+        size_t size = line_size(at, many + many_size);
+        if (wanted < few + few_size && line_size(wanted, few + few_size) == size && memcmp(wanted, at, size) == 0)
+            wanted += size;
+        at += size;
+    }
+    bool grown = few != NULL && many != NULL && wanted == few + few_size && many_size > few_size;
+    free(few);
+    free(many);
+    return grown;
+}
+
 /* ---- the parts of a line ---- */
 
 struct reader {
