@@ -244,8 +244,11 @@ static void tell_lost(struct queue *queue)
     for (size_t i = first; i < count; i++) {
         lost[i].told = true;
         log_limited(&queue->lost_limit, queue->world->now(queue->world), LOG_ERROR, queue->name,
-                    "lost: partition %.*s offsets %" PRId64 " to %" PRId64 " were deleted before they were read",
-                    (int)lost[i].partition_size, lost[i].partition, lost[i].from, lost[i].to);
+                    "lost: partition %.*s offsets %" PRId64 " to %" PRId64 " %s", (int)lost[i].partition_size,
+                    lost[i].partition, lost[i].from, lost[i].to,
+                    lost[i].misdated
+                        ? "came with a ts that lies in a window that is closed: the broker's clock was set back"
+                        : "were deleted before they were read");
     }
 }
 

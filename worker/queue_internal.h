@@ -158,6 +158,7 @@ struct queue {
     int64_t seen_safe_time;
     struct mono_ms safe_time_moved;
     bool told_degraded;
+    bool told_clock; /* whether it is behind, since the start */
 
     /* reading */
     struct read_call *reads;

@@ -3,14 +3,16 @@
  * is a full enumeration, which from the second on runs beside the incremental ones and delays none. Pages travel with
  * those of the worker's other queues.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/memory.h"
 #include "worker/queue_internal.h"
 
-#define FULL_EVERY     30
-#define STILL_EXTRA_MS 1000 /* beyond SAFE_GUARD: then a lease refresh moves a 2.x broker's safeTime (spec 3.3) */
+#define FULL_EVERY      30
+#define CLOCK_BEHIND_US 60000000
+#define STILL_EXTRA_MS  1000 /* beyond SAFE_GUARD: then a lease refresh moves a 2.x broker's safeTime (spec 3.3) */
 
 static void pass_page(void *argument, const struct error *error, struct broker_us safe_time, bool degraded,
                       const struct changed_entry *entry);
@@ -76,10 +78,30 @@ static void note_progress(struct queue *queue)
         queue_fault_over(queue);
 }
 
+/* Of a start: what comes while it runs is told as lost. A node that lags, or one that is degraded, is behind by less. */
+static void note_clock(struct queue *queue)
+{
+    struct broker_us safe_time;
+    char end[CLOCK_TEXT_SIZE];
+    if (queue->told_clock || queue->committed_end == INT64_MIN || !window_safe_time(queue->engine, &safe_time))
+        return;
+    queue->told_clock = true;
+    int64_t behind = queue->committed_end - safe_time.v;
+    if (behind <= CLOCK_BEHIND_US)
+        return;
+    clock_format_broker((struct broker_us){queue->committed_end}, end);
+    log_line(LOG_ERROR, queue->name,
+             "the broker's clock is %" PRId64
+             " s behind %s, where the last window ended: what it stamps until then is in no "
+             "window any more",
+             behind / 1000000, end);
+}
+
 static void pass_end(struct queue *queue, struct pass_slot *slot)
 {
     slot_drop(queue, slot);
     window_pass_end(queue->engine, &slot->pass);
+    note_clock(queue);
     nudge_clock(queue);
     note_progress(queue);
     queue_step(queue);
@@ -179,6 +201,7 @@ void passes_begin(struct queue *queue)
     queue->state = queue->commit.redo ? QUEUE_RECOVERING : QUEUE_RUNNING;
     queue->pass_count = 0;
     queue->full_again = false;
+    queue->told_clock = false;
     queue->seen_safe_time = INT64_MIN;
     queue->safe_time_moved = queue->world->now(queue->world);
     queue_fault_over(queue);

@@ -243,27 +243,35 @@ int64_t spread_full_at(const struct window_engine *engine)
 
 /* ---- lost ranges ---- */
 
-void window_lose(struct window_engine *engine, struct partition *partition, int64_t from, int64_t to,
-                 bool previous_life)
+static void lose(struct window_engine *engine, struct partition *partition, const struct lost_range *range)
 {
-    if (from > to)
+    if (range->from > range->to)
         return;
     partition->has_lost = true;
     struct lost_range *last = engine->lost_count > 0 ? &engine->lost[engine->lost_count - 1] : NULL;
-    if (last != NULL && !last->told && last->previous_life == previous_life && last->to + 1 == from &&
+    if (last != NULL && !last->told && last->previous_life == range->previous_life &&
+        last->misdated == range->misdated && last->to + 1 == range->from &&
         last->partition_size == partition->name_size &&
         memcmp(last->partition, partition->name, partition->name_size) == 0) {
-        last->to = to;
+        last->to = range->to;
         return;
     }
     engine->lost = memory_grow(engine->lost, &engine->lost_capacity, engine->lost_count + 1, sizeof *engine->lost);
-    engine->lost[engine->lost_count++] = (struct lost_range){
-        .partition = memory_copy(partition->name, partition->name_size),
-        .partition_size = partition->name_size,
-        .from = from,
-        .to = to,
-        .previous_life = previous_life,
-    };
+    struct lost_range *added = &engine->lost[engine->lost_count++];
+    *added = *range;
+    added->partition = memory_copy(partition->name, partition->name_size);
+    added->partition_size = partition->name_size;
+}
+
+void window_lose(struct window_engine *engine, struct partition *partition, int64_t from, int64_t to,
+                 bool previous_life)
+{
+    lose(engine, partition, &(struct lost_range){.from = from, .to = to, .previous_life = previous_life});
+}
+
+void window_lose_misdated(struct window_engine *engine, struct partition *partition, int64_t from, int64_t to)
+{
+    lose(engine, partition, &(struct lost_range){.from = from, .to = to, .misdated = true});
 }
 
 /* A gap is lost if the record after it belongs to a window that isn't committed, or if none comes (spec 3.8). */

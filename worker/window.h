@@ -120,7 +120,8 @@ struct lost_range {
     int64_t from; /* inclusive */
     int64_t to;   /* inclusive */
     bool previous_life;
-    bool told; /* for the caller: a log line was written */
+    bool misdated; /* they are there, with a ts of a window that is closed: the broker's clock stepped back */
+    bool told;     /* for the caller: a log line was written */
 };
 
 /* A partition's part of a window that isn't held in memory: read again, offsets [first, end), just before it is written. */

@@ -207,6 +207,8 @@ int64_t window_minimum_frontier(const struct window_engine *engine);
 uint64_t record_weight(const struct record *record, size_t name_size);
 void window_lose(struct window_engine *engine, struct partition *partition, int64_t from, int64_t to,
                  bool previous_life);
+/* They are there, but can't be placed. */
+void window_lose_misdated(struct window_engine *engine, struct partition *partition, int64_t from, int64_t to);
 void window_settle_gap(struct window_engine *engine, struct partition *partition, bool followed, int64_t ts);
 void spread_add(struct window_engine *engine, int64_t ts, uint64_t weight);
 void spread_rebuild(struct window_engine *engine);

@@ -195,7 +195,7 @@ static size_t count_unplaceable(struct window_engine *engine, struct partition *
     while (lost < count && records[lost].ts.v < promised)
         lost++;
     if (lost > before)
-        window_lose(engine, partition, records[before].offset, records[lost - 1].offset, false);
+        window_lose_misdated(engine, partition, records[before].offset, records[lost - 1].offset);
     return lost;
 }
 

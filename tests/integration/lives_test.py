@@ -205,6 +205,36 @@ class LivesTest(mirror.MirrorTest):
     def test_trimmed_while_down(self):
         self.trimmed_while_down()
 
+    def test_a_clock_that_steps_back(self):
+        """What the broker stamps below the end of a window that is closed can't be placed: it is lost, and told as what it
+        is. Where that begins while the sink is down, the start says so."""
+        broker = self.broker()
+        broker.control('clock', offsetUs=3_600_000_000)
+        sink = self.sink(broker)
+        self.push(broker, 70)
+        self.wait_in_lake(sink, 70)
+        broker.control('clock', offsetUs=0)
+        self.push(broker, 14)
+        self.assertIn("came with a ts that lies in a window that is closed: the broker's clock was set back",
+                      sink.wait_line('lost: partition'))
+        broker.control('clock', offsetUs=7_200_000_000)
+        self.push(broker, 7)
+        self.wait_in_lake(sink, 77)
+        told = sink.wait_metric(LOST, 1)
+        self.assertEqual(sink.terminate(), 0)
+        self.assertEqual(self.hold_lossy(broker, told=told), 14)
+        broker.control('clock', offsetUs=3_600_000_000)
+        sink.start()
+        self.assertIn(f' s behind {self.committed(broker)["tEnd"]}, where the last window ended',
+                      sink.wait_line("the broker's clock is 3"))  # thousand and some seconds
+        self.assertEqual(sink.terminate(), 0)
+        broker.control('clock', offsetUs=7_200_000_000)
+        sink.start()
+        self.push(broker, 7)
+        self.wait_in_lake(sink, 84)
+        self.assertNotIn('behind', sink.text())
+        self.assertEqual(sink.terminate(), 0)
+
     def test_a_redo_does_not_tell_it_twice(self):
         """The manifest with the range is up when the sink is killed; the pointer moves after the restart."""
         broker = self.broker()

@@ -221,6 +221,7 @@ START_TEST(a_broken_promise_counts_as_lost)
     lanes_pass(&lanes, false, TEN + 100 * SECOND_US);
     lanes_read_all(&lanes);
     is_lost(window_lost(lanes.engine, &count), "a", 3, 3, false);
+    ck_assert(window_lost(lanes.engine, &count)->misdated);
     plan = lanes_close(&lanes, false);
     ck_assert_uint_eq(plan.records, 1);
     ck_assert_uint_eq(plan.lost_count, 1);
