@@ -4,30 +4,21 @@
  */
 #include "supervisor/workers.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/hex.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "supervisor/child.h"
 #include "supervisor/proc.h"
 #include "supervisor/shard.h"
+#include "supervisor/workers_internal.h"
 
 #define EXIT_CONFIGURATION 2
-#define TITLE_SIZE         4096
-
-static size_t number_of(const struct workers *workers, const struct worker *worker)
-{
-    return (size_t)(worker - workers->list);
-}
 
 void workers_init(struct workers *workers, const struct settings *settings, size_t limit, worker_function *run,
                   struct collect *collect, struct log_forward *forward)
@@ -60,16 +51,6 @@ void workers_add_connectors(struct workers *workers, const struct worker_connect
     }
 }
 
-static size_t connector_count(const struct workers *workers)
-{
-    return workers->connectors == NULL ? 0 : workers->connectors->worker_count;
-}
-
-static bool is_connector(const struct workers *workers, const struct worker *worker)
-{
-    return number_of(workers, worker) < connector_count(workers);
-}
-
 static void close_socket(struct worker *worker)
 {
     if (worker->descriptor >= 0) {
@@ -91,188 +72,13 @@ void workers_free(struct workers *workers)
     *workers = (struct workers){0};
 }
 
-/* ---- a process begins ---- */
-
-static void make_incarnation(char incarnation[17])
-{
-    unsigned char bytes[8];
-
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) {
-        fputs("queen-s3: the kernel gives no random bytes\n", stderr);
-        exit(EXIT_FAILURE);
-    }
-    *hex_write(incarnation, bytes, sizeof bytes) = '\0';
-}
-
-/* `queen-s3: worker 0 [orders,clicks]` */
-static void make_title(const struct workers *workers, size_t number, char title[TITLE_SIZE])
-{
-    size_t size = (size_t)snprintf(title, TITLE_SIZE, "queen-s3: worker %zu [", number);
-    const char *separator = "";
-
-    if (number < connector_count(workers)) {
-        (void)snprintf(title, TITLE_SIZE, "queen-s3: connector %s", workers->connectors->list[number].key);
-        return;
-    }
-
-    for (size_t i = 0; i < workers->collect->queue_count && size < TITLE_SIZE; i++) {
-        const struct collected_queue *queue = &workers->collect->queues[i];
-
-        if (queue->worker == number) {
-            size += (size_t)snprintf(title + size, TITLE_SIZE - size, "%s%s", separator, queue->name);
-            separator = ",";
-        }
-    }
-    if (size < TITLE_SIZE - 1) {
-        (void)snprintf(title + size, TITLE_SIZE - size, "]");
-    }
-}
-
-struct errand {
-    struct worker_start start;
-    worker_function *run;
-};
-
-struct connector_errand {
-    struct worker_connector_start start;
-    connector_function *run;
-};
-
-/* In the child. */
-static int run_connector_errand(void *argument)
-{
-    const struct connector_errand *errand = argument;
-
-    return errand->run(&errand->start);
-}
-
-/* In the child. */
-static int run_errand(void *argument)
-{
-    const struct errand *errand = argument;
-
-    return errand->run(&errand->start);
-}
-
-static struct worker_queue *list_queues(const struct workers *workers, size_t number)
-{
-    struct worker_queue *list = memory_new(workers->list[number].queue_count + 1, sizeof *list);
-    size_t count = 0;
-
-    for (size_t i = 0; i < workers->collect->queue_count; i++) {
-        const struct collected_queue *queue = &workers->collect->queues[i];
-
-        if (queue->worker == number) {
-            list[count++] = (struct worker_queue){queue->name, (uint32_t)i, queue->from_log_start};
-        }
-    }
-    return list;
-}
-
-/* A connector counts as one queue. */
-static uint64_t share_of(const struct workers *workers, const struct worker *worker)
-{
-    return shard_budget((uint64_t)workers->settings->memory_bytes, workers->count,
-                        is_connector(workers, worker) ? 1 : worker->queue_count,
-                        workers->collect->queue_count + connector_count(workers));
-}
-
-/* As fork_worker(). */
-static pid_t fork_connector(struct workers *workers, struct worker *worker, int their_end, int output,
-                            struct error *error)
-{
-    size_t number = number_of(workers, worker);
-    char title[TITLE_SIZE];
-    struct child_options options = {.own_group = true, .keep = their_end, .output = output, .title = title};
-    struct connector_errand errand = {.run = workers->run_connector};
-
-    worker->share = share_of(workers, worker);
-    errand.start = (struct worker_connector_start){.settings = workers->settings,
-                                                   .connectors = workers->loaded,
-                                                   .number = number,
-                                                   .report_descriptor = their_end,
-                                                   .budget_bytes = worker->share};
-    make_title(workers, number, title);
-    return child_fork(&options, run_connector_errand, &errand, error);
-}
-
-/* Forks with the socket pair and pipe given; the pid or a negative enum qs_error. */
-static pid_t fork_worker(struct workers *workers, struct worker *worker, int their_end, int output, struct error *error)
-{
-    size_t number = number_of(workers, worker);
-    struct worker_queue *queues = list_queues(workers, number);
-    struct errand errand = {.run = workers->run};
-    char title[TITLE_SIZE];
-    struct child_options options = {.own_group = true, .keep = their_end, .output = output, .title = title};
-    pid_t pid;
-
-    worker->share = share_of(workers, worker);
-    errand.start = (struct worker_start){
-        .settings = workers->settings,
-        .queues = queues,
-        .queue_count = worker->queue_count,
-        .report_descriptor = their_end,
-        .budget_bytes = worker->share,
-        .supervisor_pid = (int)getpid(),
-    };
-    memcpy(errand.start.incarnation, worker->incarnation, sizeof worker->incarnation);
-    memcpy(errand.start.previous_incarnation, worker->previous, sizeof worker->previous);
-    make_title(workers, number, title);
-    pid = child_fork(&options, run_errand, &errand, error);
-    free(queues);
-    return pid;
-}
-
-static int start_process(struct workers *workers, struct worker *worker, struct error *error)
-{
-    int ends[2];
-    int output;
-    pid_t pid;
-
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
-        return error_set_errno(error, "socketpair");
-    }
-    if (log_source_open(&worker->log, &output, error) != 0) {
-        (void)close(ends[0]);
-        (void)close(ends[1]);
-        return QS_ERROR_SYSTEM;
-    }
-    /* A life that never spoke may not have had its predecessor's lease rows yet: they stay the ones to take over. */
-    if (worker->reported) {
-        memcpy(worker->previous, worker->incarnation, sizeof worker->previous);
-    }
-    make_incarnation(worker->incarnation);
-    pool_worker_set(&worker->life, workers->settings->lease_ttl_ms, workers->settings->shutdown_grace_ms);
-    worker->reported = false;
-    worker->drained = false;
-    pid = is_connector(workers, worker) ? fork_connector(workers, worker, ends[1], output, error)
-                                        : fork_worker(workers, worker, ends[1], output, error);
-    (void)close(ends[1]);
-    (void)close(output);
-    if (pid < 0) {
-        (void)close(ends[0]);
-        log_source_close(&worker->log, clock_mono());
-        return (int)pid;
-    }
-    worker->pid = pid;
-    worker->descriptor = ends[0];
-    worker->cpu_seen = 0;
-    worker->started = clock_mono();
-    if (is_connector(workers, worker)) {
-        connectors_began(workers->connectors, number_of(workers, worker));
-    }
-    log_line(LOG_INFO, NULL, "worker %zu: started, pid %d, %zu queue%s", number_of(workers, worker), (int)pid,
-             worker->queue_count, worker->queue_count == 1 ? "" : "s");
-    return 0;
-}
-
 /* ---- events and actions ---- */
 
 /* What pool_take() said; the worker came from the state `before`. */
 static void act(struct workers *workers, struct worker *worker, unsigned actions, enum pool_event event,
                 enum pool_state before, struct mono_ms now)
 {
-    size_t number = number_of(workers, worker);
+    size_t number = workers_number_of(workers, worker);
     struct error error;
 
     if ((actions & POOL_TERMINATE) != 0) {
@@ -287,12 +93,13 @@ static void act(struct workers *workers, struct worker *worker, unsigned actions
     }
     /* A connector stops nothing but itself, unless there is nothing else. */
     if ((actions & POOL_GIVE_UP) != 0) {
-        workers->refused = !is_connector(workers, worker) ||
-                           (workers->limit == connector_count(workers) && connectors_all_refused(workers->connectors));
+        workers->refused =
+            !workers_is_connector(workers, worker) ||
+            (workers->limit == workers_connector_count(workers) && connectors_all_refused(workers->connectors));
     }
-    if ((actions & POOL_FORK) != 0 && start_process(workers, worker, &error) != 0) {
+    if ((actions & POOL_FORK) != 0 && workers_begin_process(workers, worker, &error) != 0) {
         (void)pool_take(&worker->life, POOL_EXIT, now);
-        if (is_connector(workers, worker)) {
+        if (workers_is_connector(workers, worker)) {
             connectors_not_begun(workers->connectors, number, error.message, now);
         }
         log_line(LOG_ERROR, NULL, "worker %zu: not started: %s; again in %lld ms", number, error.message,
@@ -302,7 +109,7 @@ static void act(struct workers *workers, struct worker *worker, unsigned actions
 
 static void take(struct workers *workers, struct worker *worker, enum pool_event event, struct mono_ms now)
 {
-    size_t number = number_of(workers, worker);
+    size_t number = workers_number_of(workers, worker);
     enum pool_state before = worker->life.state;
     unsigned actions = pool_take(&worker->life, event, now);
 
@@ -348,7 +155,7 @@ static void end(struct workers *workers, struct worker *worker, enum pool_event 
     enum pool_state before = worker->life.state;
     unsigned actions = pool_take(&worker->life, event, now);
 
-    log_end(worker, number_of(workers, worker), before, wait_status);
+    log_end(worker, workers_number_of(workers, worker), before, wait_status);
     act(workers, worker, actions, event, before, now);
 }
 
@@ -366,7 +173,7 @@ bool workers_reaped(struct workers *workers, pid_t pid, int wait_status, const s
         workers_read(workers, i, now);
         close_socket(worker);
         collect_fold(workers->collect, i);
-        if (is_connector(workers, worker)) {
+        if (workers_is_connector(workers, worker)) {
             connectors_ended(workers->connectors, i, connector_end_of(worker, refused), wait_status,
                              worker->life.last_report);
         }
@@ -449,7 +256,7 @@ static void take_report(struct workers *workers, size_t number, const struct rep
         collect_queue(workers->collect, number, body, now);
     } else if (header->kind == REPORT_WORKER) {
         collect_worker(workers->collect, number, body);
-    } else if (header->kind == REPORT_CONNECTOR && number < connector_count(workers)) {
+    } else if (header->kind == REPORT_CONNECTOR && number < workers_connector_count(workers)) {
         connectors_take(workers->connectors, number, body);
     }
     workers->list[number].reported = true;
@@ -503,16 +310,17 @@ static void tell(struct workers *workers, struct worker *worker, enum report_kin
         return; /* its next life begins with it */
     }
     if (report_append(&worker->out, kind, body, size, tail, tail == NULL ? 0 : strlen(tail)) != 0) {
-        log_line(LOG_ERROR, NULL, "worker %zu: killed, a message to it could not be made", number_of(workers, worker));
+        log_line(LOG_ERROR, NULL, "worker %zu: killed, a message to it could not be made",
+                 workers_number_of(workers, worker));
         child_signal_group(worker->pid, SIGKILL);
         return;
     }
-    workers_write(workers, number_of(workers, worker));
+    workers_write(workers, workers_number_of(workers, worker));
 }
 
 void workers_assign(struct workers *workers, const char *name, bool from_log_start, struct mono_ms now)
 {
-    size_t first = connector_count(workers);
+    size_t first = workers_connector_count(workers);
     size_t *counts = memory_new(workers->limit + 1, sizeof *counts);
     struct report_assign assign = {.from_log_start = from_log_start, .name_size = (uint32_t)strlen(name)};
     struct worker *worker;
@@ -538,7 +346,7 @@ void workers_resettle(struct workers *workers)
 {
     for (size_t i = 0; i < workers->count; i++) {
         struct worker *worker = &workers->list[i];
-        struct report_share share = {.budget_bytes = share_of(workers, worker)};
+        struct report_share share = {.budget_bytes = workers_share_of(workers, worker)};
 
         if (worker->descriptor >= 0 && share.budget_bytes != worker->share) {
             worker->share = share.budget_bytes;
