@@ -1,6 +1,7 @@
 /*
- * What the files of the window engine share, and nobody else: window.c (closing), window_pages.c (discovery and lives),
- * window_reads.c (answers), window_shed.c (giving memory back), seek.c (finding a start), partition_heap.c.
+ * What the files of the window engine share, and nobody else: window.c (closing), window_plan.c (what a close takes),
+ * window_pages.c (discovery), window_lives.c, window_reads.c (answers), window_lost.c, window_survey.c, window_spread.c,
+ * window_shed.c (giving memory back), seek.c (finding a start), partition_heap.c.
  *
  * A partition is in up to three heaps at a time:
  *   blocking  it is behind: its frontier holds the close back
@@ -205,20 +206,30 @@ int64_t partition_next_ts(const struct partition *partition);
 struct broker_us record_ts(const struct held_extent *held, size_t index);
 int64_t window_minimum_frontier(const struct window_engine *engine);
 uint64_t record_weight(const struct record *record, size_t name_size);
-void window_lose(struct window_engine *engine, struct partition *partition, int64_t from, int64_t to,
-                 bool previous_life);
-/* They are there, but can't be placed. */
-void window_lose_misdated(struct window_engine *engine, struct partition *partition, int64_t from, int64_t to);
-void window_settle_gap(struct window_engine *engine, struct partition *partition, bool followed, int64_t ts);
-void spread_add(struct window_engine *engine, int64_t ts, uint64_t weight);
-void spread_rebuild(struct window_engine *engine);
-int64_t spread_full_at(const struct window_engine *engine);
 void buffer_discard(struct window_engine *engine, struct partition *partition);
 void block_use(struct block *block, uint64_t weight);
 void block_unuse(struct block *block, uint64_t weight);
 void block_spend(struct block *block, uint64_t weight);
 void window_count_member(struct window_engine *engine, struct partition *partition);
 int compare_partitions(const void *a, const void *b);
+
+/* window_plan.c */
+void plan_build(struct window_engine *engine, struct window_plan *plan);
+
+/* window_lost.c */
+void window_lose(struct window_engine *engine, struct partition *partition, int64_t from, int64_t to,
+                 bool previous_life);
+/* They are there, but can't be placed. */
+void window_lose_misdated(struct window_engine *engine, struct partition *partition, int64_t from, int64_t to);
+/* A gap is lost if the record after it belongs to a window that isn't committed, or if none comes (spec 3.8). */
+void window_settle_gap(struct window_engine *engine, struct partition *partition, bool followed, int64_t ts);
+
+/* window_spread.c */
+void spread_add(struct window_engine *engine, int64_t ts, uint64_t weight);
+void spread_rebuild(struct window_engine *engine);
+/* A ts such that the records below it weigh at least the target; TIME_NONE where the buffer doesn't. An extent counts
+ * where it ends, so the answer is never too low. */
+int64_t spread_full_at(const struct window_engine *engine);
 
 /* window_lives.c */
 /* T_k may not pass ts while records of the partition's life before are buffered. */
