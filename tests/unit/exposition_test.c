@@ -469,7 +469,6 @@ START_TEST(has_the_families_of_the_table_in_its_order)
     struct collected_connector one = {.key = "orders"};
 
     connectors = (struct connectors){.list = &one, .count = 1, .worker_count = 1};
-    begin();
     char *text = write_text();
     const char *at = text;
 
@@ -484,7 +483,6 @@ START_TEST(has_the_families_of_the_table_in_its_order)
     }
     ck_assert_ptr_null(strstr(at, "# HELP "));
     free(text);
-    end();
     connectors = (struct connectors){0};
 }
 END_TEST

@@ -187,7 +187,7 @@ static void part_apply(struct scripted_call *call, struct error *error)
 {
     struct bucket_upload *upload = bucket_upload(&call->world->bucket, call->upload);
     if (upload != NULL)
-        bucket_put_part(upload, call->number, copy_bytes(call->bytes, call->size), call->size);
+        bucket_put_part(upload, call->number, call->bytes, call->size);
     else
         say(error, QS_ERROR_NOT_FOUND);
 }
