@@ -1,5 +1,5 @@
 /*
- * Offsets that can't be read any more (spec 3.8): kept until a plan takes them along to its manifest.
+ * Offsets that no window will hold any more (spec 3.8): kept until a plan takes them along to its manifest.
  */
 #include <stdlib.h>
 #include <string.h>
