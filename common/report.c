@@ -130,7 +130,7 @@ static bool size_fits_kind(const struct report_header *header, const void *body)
     case REPORT_WORKER: return header->size == sizeof(struct report_worker);
     case REPORT_SHARE: return header->size == sizeof(struct report_share);
     case REPORT_CONNECTOR: return header->size == sizeof(struct report_connector);
-    case REPORT_ASK_STATE: return header->size == 0;
+    case REPORT_ASK_STATE: return header->size == sizeof(struct report_ask_state);
     case REPORT_ASSIGN: {
         const struct report_assign *assign = body;
 

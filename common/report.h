@@ -17,7 +17,7 @@ enum report_kind {
     REPORT_ASSIGN = 3,    /* supervisor → worker: struct report_assign, then name_size bytes of name */
     REPORT_SHARE = 4,     /* supervisor → worker: struct report_share */
     REPORT_CONNECTOR = 5, /* worker → supervisor: struct report_connector */
-    REPORT_ASK_STATE = 6  /* supervisor → worker, no body: to log one line a queue (4.2) */
+    REPORT_ASK_STATE = 6  /* supervisor → worker: struct report_ask_state */
 };
 
 struct report_header {
@@ -117,6 +117,11 @@ struct report_assign {
 
 struct report_share {
     uint64_t budget_bytes;
+};
+
+/* To log one line a queue (4.2). */
+struct report_ask_state {
+    uint32_t lines; /* at most */
 };
 
 /* One frame into a non-blocking stream socket's outgoing buffer, and out of an incoming one. */

@@ -17,7 +17,9 @@ const struct signal_row signal_table[] = {
      "started anew, which is logged too. A worker that dies before it reports again ends the round; another SIGHUP "
      "meanwhile means one more round afterwards."},
     {SIGUSR1, SIGNAL_SHOWS, "SIGUSR1",
-     "Logs a line for each queue: its state, its window, the bytes it holds, how far it lags."},
+     "Logs a line for each queue: its state, its window, the bytes it holds, how far it lags; first those that fail, "
+     "then those that lag most. Where a worker has more queues than the log takes lines, one line counts them by state, "
+     "and the worst follow."},
     {SIGPIPE, SIGNAL_IGNORED, "SIGPIPE", "Ignored."},
     {0, SIGNAL_IGNORED, NULL, NULL},
 };

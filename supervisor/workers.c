@@ -19,6 +19,8 @@
 #include "supervisor/workers_internal.h"
 
 #define EXIT_CONFIGURATION 2
+#define STATE_LINES        (LOG_BUDGET_LINES - 20) /* of SIGUSR1; the rest is for what else is said meanwhile */
+#define STATE_LINES_LEAST  2                       /* the counts and one queue */
 
 void workers_init(struct workers *workers, const struct settings *settings, size_t limit, worker_function *run,
                   struct collect *collect, struct log_forward *forward)
@@ -365,15 +367,30 @@ void workers_start_new(struct workers *workers, struct mono_ms now)
     }
 }
 
+static uint32_t state_lines_of_each(const struct workers *workers)
+{
+    uint32_t asked = 0;
+
+    for (size_t i = workers_connector_count(workers); i < workers->count; i++) {
+        asked += workers->list[i].descriptor >= 0;
+    }
+    if (!workers->forward->pooled || asked < 2) {
+        return STATE_LINES;
+    }
+    return STATE_LINES / asked > STATE_LINES_LEAST ? STATE_LINES / asked : STATE_LINES_LEAST;
+}
+
 void workers_ask_state(struct workers *workers)
 {
+    struct report_ask_state ask = {.lines = state_lines_of_each(workers)};
+
     for (size_t i = 0; i < workers->count; i++) {
         struct worker *worker = &workers->list[i];
 
         if (worker->descriptor < 0) {
-            log_line(LOG_INFO, NULL, "worker %zu: %s", i, pool_state_name(worker->life.state));
+            log_asked(NULL, "worker %zu: %s", i, pool_state_name(worker->life.state));
         }
-        tell(workers, worker, REPORT_ASK_STATE, NULL, 0, NULL);
+        tell(workers, worker, REPORT_ASK_STATE, &ask, sizeof ask, NULL);
     }
 }
 

@@ -89,7 +89,7 @@ bool workers_deadline(const struct workers *workers, struct mono_ms *deadline);
 void workers_resettle(struct workers *workers);
 /* Its turn in a rolling restart. */
 void workers_roll(struct workers *workers, size_t number, struct mono_ms now);
-/* Each says in one log line a queue how it stands (spec 4.2, SIGUSR1). */
+/* Each says in one log line a queue how it stands (spec 4.2, SIGUSR1), in no more lines than the log lets through. */
 void workers_ask_state(struct workers *workers);
 
 void workers_stop(struct workers *workers, struct mono_ms now);

@@ -21,6 +21,7 @@
 #include "worker/queue.h"
 #include "worker/report_link.h"
 #include "worker/services.h"
+#include "worker/state_lines.h"
 
 #define EXIT_CONFIGURATION 2
 #define THRESHOLD_SHARE    8
@@ -216,33 +217,42 @@ static void queue_add(struct worker *worker, const char *name, uint32_t number, 
         queue_start(seat->queue);
 }
 
-/* One line a queue, as SIGUSR1 asks the pool for (spec 4.2). */
-static void say_state(struct worker *worker, struct queue *queue)
+static struct state_line state_line_of(struct worker *worker, struct queue *queue)
 {
     struct report_queue report;
     struct broker_us safe_time;
     struct mono_ms arrived;
     struct wall_ms wall;
-    char window[32] = "none";
-    char lag[32] = "unknown";
+    int64_t lag_us = -1;
     queue_report(queue, &report);
-    if (report.k >= 0)
-        snprintf(window, sizeof window, "%" PRId64, report.k);
     if (report.through_us != INT64_MIN && discovery_safe_time(worker->host.discovery, &safe_time, &arrived, &wall)) {
         int64_t broker_us = safe_time.v + (world_now(&worker->world).v - arrived.v) * 1000;
-        int64_t lag_us = broker_us > report.through_us ? broker_us - report.through_us : 0;
-        snprintf(lag, sizeof lag, "%.3f s", (double)lag_us / 1e6);
+        lag_us = broker_us > report.through_us ? broker_us - report.through_us : 0;
     }
-    log_asked(queue_name(queue), "%s, window %s, %" PRIu64 " bytes buffered, lag %s", report_state_name(report.state),
-              window, report.buffer_bytes, lag);
+    return (struct state_line){.queue = queue_name(queue),
+                               .state = report.state,
+                               .failing = report.error[0] != '\0',
+                               .k = report.k,
+                               .buffer_bytes = report.buffer_bytes,
+                               .lag_us = lag_us};
+}
+
+static void say_state(struct worker *worker, size_t most)
+{
+    struct state_line *lines = memory_new(worker->seat_count + 1, sizeof *lines);
+    for (size_t i = 0; i < worker->seat_count; i++)
+        lines[i] = state_line_of(worker, worker->seats[i].queue);
+    state_lines_say(lines, worker->seat_count, most);
+    free(lines);
 }
 
 static void take_frame(void *argument, const struct report_header *header, const void *body)
 {
     struct worker *worker = argument;
-    if (header->kind == REPORT_ASK_STATE) {
-        for (size_t i = 0; i < worker->seat_count; i++)
-            say_state(worker, worker->seats[i].queue);
+    if (header->kind == REPORT_ASK_STATE && header->size == sizeof(struct report_ask_state)) {
+        struct report_ask_state ask;
+        memcpy(&ask, body, sizeof ask);
+        say_state(worker, ask.lines);
     } else if (header->kind == REPORT_SHARE && header->size == sizeof(struct report_share)) {
         struct report_share share;
         memcpy(&share, body, sizeof share);

@@ -283,6 +283,24 @@ class PoolTest(mirror.MirrorTest):
         self.assertEqual(len(sink.text().splitlines()), 3, sink.text())  # these, and the boot line
         self.assertEqual(sink.terminate(), 0)
 
+    def test_more_queues_than_the_log_has_lines_for(self):
+        """All are counted, and what somebody has to look at is there whatever its place in the list."""
+        queues = [f'q{i:03}' for i in range(250)]
+        broker = self.broker(queues=queues)
+        sink = self.sink(broker, QUEEN_S3_QUEUES=','.join([*queues, 'missing']), QUEEN_S3_WORKERS='1',
+                         QUEEN_S3_LOG_LEVEL='error')
+        sink.wait_line('missing: stopped')
+        sink.program.wait_for(lambda: sink.get('/').text.count('>running<') > 180, 'queues that run')
+        sink.signal(signal.SIGUSR1)
+        first = sink.wait_line('251 queues: ')
+        self.assertRegex(first, r'info  251 queues: .*1 stopped.*; the 179 worst off:$')
+        sink.program.wait_for(lambda: sink.text().count(' bytes buffered, ') >= 179, 'the lines')
+        self.assertEqual(sink.terminate(), 0)
+        lines = sink.text().splitlines()
+        self.assertIn('info  missing: stopped', lines[lines.index(first) + 1])
+        self.assertEqual(sink.text().count(' bytes buffered, '), 179)
+        self.assertNotIn('left out', sink.text())
+
     def test_a_queue_that_comes_later(self):
         """With `*` its lease is there within ten discovery intervals, or a second, and two more."""
         for interval in (50, 300):

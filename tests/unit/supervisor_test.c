@@ -28,6 +28,7 @@
 
 #include "common/log.h"
 #include "common/report.h"
+#include "supervisor/log_budget.h"
 #include "supervisor/stop_signals.h"
 
 #define PATIENCE_MS 20000
@@ -129,7 +130,7 @@ static bool take_messages(struct report_buffer *in, const struct worker_start *s
         } else if (header.kind == REPORT_SHARE) {
             tell("share %llu", (unsigned long long)((const struct report_share *)body)->budget_bytes);
         } else if (header.kind == REPORT_ASK_STATE) {
-            tell("asked %d", (int)getpid());
+            tell("asked %d %u", (int)getpid(), ((const struct report_ask_state *)body)->lines);
         }
     }
     return true;
@@ -945,20 +946,42 @@ START_TEST(a_worker_that_does_not_come_up_again_ends_the_round)
 }
 END_TEST
 
+struct asked {
+    long pid;
+    long lines;
+};
+
+static struct asked wait_for_asked(void)
+{
+    char *end = NULL;
+    struct asked asked = {.pid = strtol(wait_for("asked ") + strlen("asked "), &end, 10)};
+
+    asked.lines = strtol(end, NULL, 10);
+    return asked;
+}
+
+/* For as many lines as the log lets through, of each or, where it goes into a pipe, of both together. */
 START_TEST(sigusr1_asks_every_worker)
 {
     struct started first;
     struct started second;
-    int asked;
 
+    if (_i == 1) {
+        (void)close(standard[1]);
+        ck_assert_int_eq(pipe2(standard, O_CLOEXEC), 0);
+    }
     start_supervisor();
     first = wait_for_worker();
     second = wait_for_worker();
     ck_assert_int_eq(kill(supervisor, SIGUSR1), 0);
-    asked = (int)strtol(wait_for("asked ") + strlen("asked "), NULL, 10);
-    ck_assert(asked == first.pid || asked == second.pid);
-    ck_assert_int_eq((int)strtol(wait_for("asked ") + strlen("asked "), NULL, 10),
-                     asked == first.pid ? second.pid : first.pid);
+    struct asked one = wait_for_asked();
+    struct asked other = wait_for_asked();
+    ck_assert(one.pid == first.pid || one.pid == second.pid);
+    ck_assert_int_eq(other.pid, one.pid == first.pid ? second.pid : first.pid);
+    ck_assert_int_eq(one.lines, other.lines);
+    long of_one_budget = _i == 1 ? one.lines + other.lines : one.lines;
+    ck_assert_int_lt(of_one_budget, LOG_BUDGET_LINES);
+    ck_assert_int_gt(of_one_budget, LOG_BUDGET_LINES / 2);
     ck_assert_int_eq(stop(), 0);
 }
 END_TEST
@@ -1076,7 +1099,7 @@ int main(void)
     tcase_add_test(tests, a_stop_ends_a_rolling_restart);
     tcase_add_test(tests, a_drain_that_outlasts_the_grace_of_a_rolling_restart_is_killed);
     tcase_add_test(tests, a_worker_that_does_not_come_up_again_ends_the_round);
-    tcase_add_test(tests, sigusr1_asks_every_worker);
+    tcase_add_loop_test(tests, sigusr1_asks_every_worker, 0, 2);
     tcase_add_test(tests, a_service_manager_is_told_how_it_stands);
     tcase_add_test(tests, a_supervisor_that_hangs_feeds_no_watchdog);
     suite_add_tcase(suite, tests);
