@@ -28,10 +28,17 @@ void connectors_init(struct connectors *connectors, const struct worker_connecto
     for (size_t i = 0; i < good; i++) {
         struct collected_connector *connector = &connectors->list[connectors->count++];
         connector->key = worker_connector_key(loaded, i);
-        connector->limit_ms = health_limit_ms(worker_connector_age_ms(loaded, i), lease_ttl_ms);
     }
+    connectors_resettle(connectors, loaded, lease_ttl_ms);
     for (size_t i = 0; i < broken; i++) {
         add_broken(connectors, loaded, i);
+    }
+}
+
+void connectors_resettle(struct connectors *connectors, const struct worker_connectors *loaded, int64_t lease_ttl_ms)
+{
+    for (size_t i = 0; i < connectors->worker_count; i++) {
+        connectors->list[i].limit_ms = health_limit_ms(worker_connector_age_ms(loaded, i), lease_ttl_ms);
     }
 }
 

@@ -42,6 +42,8 @@ struct connectors {
 
 /* loaded may be NULL: none. It must outlive them. */
 void connectors_init(struct connectors *connectors, const struct worker_connectors *loaded, int64_t lease_ttl_ms);
+/* The definitions, or the settings, are other ones now. */
+void connectors_resettle(struct connectors *connectors, const struct worker_connectors *loaded, int64_t lease_ttl_ms);
 void connectors_free(struct connectors *connectors);
 
 /* A report; one of a number that isn't there is ignored. */

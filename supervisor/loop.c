@@ -54,6 +54,7 @@ struct supervisor {
     const struct supervisor_hooks *hooks;
     struct log_forward forward;
     struct collect collect;
+    struct worker_connectors *loaded; /* NULL: none */
     struct connectors connectors;
     struct workers workers;
     struct listener *listener;
@@ -238,6 +239,10 @@ static unsigned read_settings(struct supervisor *supervisor, struct mono_ms now)
     supervisor->phase.drain_ms = pool_drain_ms(settings->shutdown_grace_ms);
     log_line(LOG_INFO, NULL, "SIGHUP: the settings are read, one worker after another is started again");
     log_settings(settings);
+    if (supervisor->loaded != NULL) {
+        worker_connectors_renew(supervisor->loaded, environ);
+    }
+    connectors_resettle(&supervisor->connectors, supervisor->loaded, settings->lease_ttl_ms);
     workers_resettle(&supervisor->workers);
     supervisor->roll.count = supervisor->workers.count;
     return roll_take(&supervisor->roll, ROLL_READ);
@@ -528,11 +533,12 @@ int supervisor_run(struct settings *settings, const struct supervisor_hooks *hoo
     return supervisor_run_connectors(settings, NULL, hooks);
 }
 
-int supervisor_run_connectors(struct settings *settings, const struct worker_connectors *connectors,
+int supervisor_run_connectors(struct settings *settings, struct worker_connectors *connectors,
                               const struct supervisor_hooks *hooks)
 {
     struct supervisor supervisor = {.settings = settings,
                                     .hooks = hooks,
+                                    .loaded = connectors,
                                     .signals = -1,
                                     .notify.descriptor = -1,
                                     .phase.drain_ms = pool_drain_ms(settings->shutdown_grace_ms)};

@@ -23,8 +23,8 @@ struct supervisor_hooks {
  * process that has one thread: it takes over signals for good. A rolling restart replaces *settings. */
 int supervisor_run(struct settings *settings, const struct supervisor_hooks *hooks);
 /* With connectors beside the queues that the settings name, or, where they name none, alone: then nothing is probed.
- * connectors must outlive the call. */
-int supervisor_run_connectors(struct settings *settings, const struct worker_connectors *connectors,
+ * connectors must outlive the call; a rolling restart renews them. */
+int supervisor_run_connectors(struct settings *settings, struct worker_connectors *connectors,
                               const struct supervisor_hooks *hooks);
 
 #endif

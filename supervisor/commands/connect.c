@@ -89,7 +89,7 @@ struct reading {
     const struct settings *current;
 };
 
-/* For a rolling restart, which starts the definitions again as they were read: as at the start. */
+/* For a rolling restart: as at the start. */
 static int read_again(void *argument, struct settings *fresh, struct error *error)
 {
     const struct reading *reading = argument;

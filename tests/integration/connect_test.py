@@ -203,6 +203,43 @@ class MockTest(ConnectTest):
         self.assertEqual(sink.program.terminate(), 0)
         self.hold()
 
+    def test_definitions_are_read_again(self):
+        """SIGHUP: an edited one counts, a broken one changes nothing, and what was refused gets another try."""
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        self.send(broker, 10, 1)
+        soon = {'session.timeout.ms': 6000}
+        file = self.definition(properties=soon)
+        control = str(self.folder / 'control.sock')
+        sink = self.connect(broker, file, self.definition('refused', properties={'nonsense': 1}),
+                            QUEEN_S3_CONTROL=control)
+        sink.wait_line('refused: the connector stays down')
+        self.wait_landed(sink, 10)
+
+        def hang_up(round_number: int) -> None:
+            sink.program.signal(signal.SIGHUP)
+            sink.program.wait_for(lambda: sink.text().count('every worker has been started again') == round_number,
+                                  'every worker started again')
+        self.definition(max_messages_per_file=4, properties=soon)
+        self.definition('refused', bucket='mended', properties=soon)
+        hang_up(1)
+        self.send(broker, 8, 1)
+        self.wait_landed(sink, 18)
+        self.wait_landed(sink, 10, self.folder / 'mended')
+        self.assertEqual([(f.start, f.last) for f in self.files()], [(0, 9), (10, 13), (14, 17)])
+        self.assertEqual(sink.metric('picomq_connectors_sinks_running'), 2)
+        answer = command({'QUEEN_S3_CONTROL': control}, 'status', '--json')
+        self.assertEqual([c['reason'] for c in json.loads(answer.stdout)['connectors']], [None, None])
+        self.assertNotIn('goes on with the definition that it has', sink.text())
+        file.write_text('key = "orders\n')
+        hang_up(2)
+        self.assertIn(f'orders: goes on with the definition that it has: {file}: line 1', sink.text())
+        self.send(broker, 4, 1)
+        self.wait_landed(sink, 22)
+        self.assertEqual((self.files()[-1].start, self.files()[-1].last), (18, 21))
+        self.hold()
+        self.assertEqual(sink.program.terminate(), 0)
+
     def test_age(self):
         broker = self.mock()
         broker.create('orders.eu', 4)

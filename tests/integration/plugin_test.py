@@ -477,7 +477,6 @@ class Rotation(Case):
                 self.assertEqual(self.host.close(number + 1), 0)
                 self.assertEqual(sum(f'p{number}/' in key for key in self.s3.keys()), 1 - answer)
 
-
     def test_topics_that_would_share_keys(self):
         template = {'path_template': '{topic_segment[0]}', 'file_rotation': 'messages', 'max_messages_per_file': 2}
         # What promises that nothing is lost takes in one of them.

@@ -16,6 +16,7 @@
 static char folder[64];
 static struct worker_connectors *loaded;
 static struct connectors connectors;
+static char *environment[] = {NULL};
 
 static void write_definition(const char *key, const char *text)
 {
@@ -34,8 +35,7 @@ static void write_definition(const char *key, const char *text)
 static void begin(void)
 {
     struct error error;
-    char *environment[] = {NULL};
-    const char *path = folder;
+    static const char *path = folder;
 
     (void)snprintf(folder, sizeof folder, "/tmp/connectors-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
@@ -172,7 +172,31 @@ static void fresh(size_t worker, int64_t fresh, int64_t owed)
 #define RED_OWING(late) \
     "{\"ok\":false,\"connector\":\"aged\",\"partition\":\"t/0\",\"staleMs\":" late ",\"limitMs\":180000}"
 
-/* What its lives owe, nobody has asked for long enough: none lasts. */
+START_TEST(a_definition_that_is_read_again_brings_its_limit)
+{
+    write_definition("aged", GOOD "max_file_age = '2m'\n");
+    worker_connectors_renew(loaded, environment);
+    connectors_resettle(&connectors, loaded, LEASE_TTL_MS);
+    report(0, 1, 1000, "");
+    expect_health(1000 + 360000, 200, GREEN);
+    ck_assert_str_eq(connectors.list[0].key, "aged");
+}
+END_TEST
+
+START_TEST(a_folder_that_is_gone_changes_nothing)
+{
+    char elsewhere[80];
+
+    (void)snprintf(elsewhere, sizeof elsewhere, "%s-moved", folder);
+    ck_assert_int_eq(rename(folder, elsewhere), 0);
+    worker_connectors_renew(loaded, environment);
+    ck_assert_int_eq(rename(elsewhere, folder), 0);
+    ck_assert_uint_eq(worker_connectors_count(loaded), 2);
+    ck_assert_int_eq(worker_connector_age_ms(loaded, 0), 60000);
+}
+END_TEST
+
+/* No life of it lasts long enough to owe anything. */
 START_TEST(one_whose_workers_end_again_and_again_goes_red)
 {
     int64_t now = 1000;
@@ -277,6 +301,8 @@ int main(void)
     tcase_add_test(cases, totals_go_on_over_lives);
     tcase_add_test(cases, the_pool_is_over_when_all_have_refused);
     tcase_add_test(cases, who_owes_a_file_for_too_long_is_late);
+    tcase_add_test(cases, a_definition_that_is_read_again_brings_its_limit);
+    tcase_add_test(cases, a_folder_that_is_gone_changes_nothing);
     tcase_add_test(cases, one_whose_workers_end_again_and_again_goes_red);
     tcase_add_test(cases, what_a_life_owed_is_not_forgotten_with_it);
     tcase_add_test(cases, one_that_was_told_to_end_does_not_fail_by_that);

@@ -15,6 +15,8 @@
 #define SETTLED_MS     20000 /* a group that has given nothing for so long, without a word of trouble, has nothing */
 
 struct worker_connectors {
+    const char *const *paths;
+    size_t path_count;
     struct definitions definitions;
     struct kafka_settings kafka;
 };
@@ -35,6 +37,8 @@ struct worker_connectors *worker_connectors_load(const char *const *paths, size_
 {
     struct worker_connectors *connectors = memory_new(1, sizeof *connectors);
 
+    connectors->paths = paths;
+    connectors->path_count = path_count;
     if (kafka_settings_read(environment, &connectors->kafka, error) != 0 ||
         definitions_load(paths, path_count, environment, &connectors->definitions, error) != 0) {
         worker_connectors_free(connectors);
@@ -50,6 +54,19 @@ void worker_connectors_free(struct worker_connectors *connectors)
         kafka_settings_free(&connectors->kafka);
         free(connectors);
     }
+}
+
+void worker_connectors_renew(struct worker_connectors *connectors, char *const *environment)
+{
+    struct definitions fresh;
+    struct error error;
+
+    if (definitions_load(connectors->paths, connectors->path_count, environment, &fresh, &error) == 0) {
+        definitions_renew(&connectors->definitions, &fresh);
+    } else {
+        log_line(LOG_ERROR, NULL, "every connector goes on with the definition that it has: %s", error.message);
+    }
+    definitions_free(&fresh);
 }
 
 size_t worker_connectors_count(const struct worker_connectors *connectors)

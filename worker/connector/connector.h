@@ -15,10 +15,14 @@ struct worker_connectors;
 
 /* Reads definitions from files and folders, and what environ(7) says of them and of the broker. Broken definitions are
  * kept beside the good ones. NULL and *error where nothing can be said at all: a folder that can't be read, a variable
- * of the broker's that isn't one. */
+ * of the broker's that isn't one. The paths must outlive them. */
 struct worker_connectors *worker_connectors_load(const char *const *paths, size_t path_count, char *const *environment,
                                                  struct error *error);
 void worker_connectors_free(struct worker_connectors *connectors);
+
+/* Reads the definitions again, for workers that begin from now on. Which connectors there are stays, with number and
+ * key; so does a definition that is broken now or gone. What is not as the files have it is logged, a line each. */
+void worker_connectors_renew(struct worker_connectors *connectors, char *const *environment);
 
 size_t worker_connectors_count(const struct worker_connectors *connectors);
 /* Valid as long as the connectors are. */

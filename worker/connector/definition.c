@@ -34,8 +34,9 @@ static void add_fault(struct loading *loading, const char *source, const char *k
 
     definitions->faults = memory_grow(definitions->faults, &loading->fault_capacity, definitions->fault_count + 1,
                                       sizeof *definitions->faults);
-    definitions->faults[definitions->fault_count++] = (struct definition_fault){
-        key == NULL ? NULL : memory_format("%s", key), memory_format("%s: %s", source, error->message)};
+    definitions->faults[definitions->fault_count++] =
+        (struct definition_fault){memory_format("%s", source), key == NULL ? NULL : memory_format("%s", key),
+                                  memory_format("%s: %s", source, error->message)};
 }
 
 static char *read_whole(const char *path, size_t *size, struct error *error)
@@ -205,6 +206,7 @@ void definitions_free(struct definitions *definitions)
         definition_free(&definitions->list[i]);
     }
     for (size_t i = 0; i < definitions->fault_count; i++) {
+        free(definitions->faults[i].source);
         free(definitions->faults[i].key);
         free(definitions->faults[i].message);
     }

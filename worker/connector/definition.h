@@ -51,6 +51,7 @@ struct definition {
 
 /* A definition, or a file, that can't be used: it stops nothing but itself. */
 struct definition_fault {
+    char *source;  /* the file */
     char *key;     /* NULL where the file doesn't even say that */
     char *message; /* one line, begins with the file */
 };
@@ -74,6 +75,11 @@ struct definitions {
 int definitions_load(const char *const *paths, size_t count, char *const *environment, struct definitions *definitions,
                      struct error *error);
 void definitions_free(struct definitions *definitions);
+
+/* Puts what `fresh`, read from the same places later, has of each key in its place, and what was there into fresh. Keys,
+ * their strings and their numbers stay. What that leaves undone is logged, a line each: a definition that is broken now
+ * or gone stays as it was, and one that is new stays out. */
+void definitions_renew(struct definitions *definitions, struct definitions *fresh);
 
 const char *sink_schema_name(enum sink_schema schema);
 bool sink_schema_parse(const char *name, enum sink_schema *schema);
