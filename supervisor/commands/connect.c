@@ -191,8 +191,8 @@ const struct command command_connect = {
         "Of the sink's settings only QUEEN_S3_LISTEN, QUEEN_S3_CONTROL, QUEEN_S3_LOG_LEVEL, QUEEN_S3_LOG_FORMAT, "
         "QUEEN_S3_MEMORY_MB and QUEEN_S3_SHUTDOWN_GRACE_MS count, and none is needed. A broken definition stops its "
         "own connector alone.\n"
-        "A topic that was deleted and created again is noticed, and read from its start, where it is shorter than "
-        "what was committed; one that has outgrown the commit by then can not be told from the old one.",
+        "A topic that was deleted and created again is noticed, and read from its start, where it stays shorter than "
+        "what was committed for ten seconds; one that has outgrown the commit by then can not be told from the old one.",
     .options = command_only_file,
     .exits = exits,
     .examples = examples,

@@ -594,6 +594,19 @@ class KafkaTest(ConnectTest):
         self.hold()
         self.assertEqual(sink.program.terminate(), 0)
 
+    def test_a_log_that_ends_early_for_a_moment(self):
+        """As a leader says that has just been elected: nothing is read again."""
+        self.broker.create(self.topic, 1)
+        self.send(self.broker, 20, 1)
+        self.broker.commit(self._testMethodName, self.topic, 0, 25)
+        sink = self.connect(self.broker, self.mine(), QUEEN_S3_LOG_LEVEL='debug')
+        sink.wait_line('the log ends at offset 20, before the committed 25: it is looked at again')
+        self.send(self.broker, 20, 1)
+        sink.program.wait_for(lambda: self.covered(self.topic, 0) == 35, 'a file')
+        self.assertEqual([(f.start, f.last) for f in self.files()], [(25, 34)])
+        self.assertNotIn('created again', sink.text())
+        self.assertEqual(sink.program.terminate(), 0)
+
     def test_torn(self):
         """Retention took the beginning of a file that was on its way: where it is up whole, it stays as it is."""
         note = {'queen-s3': 1, 'next': 10, 'key': 'torn/whole.jsonl', 'schema': 'json', 'on_undecodable': 'base64',

@@ -11,6 +11,10 @@
 #include "worker/connector/partition.h"
 
 #define RETRY_MS 1000
+/* A log that ends before what is committed was created again, and is read from its start: believed when it is seen so
+ * often, over ten seconds. */
+#define DOUBT_MS   3500
+#define DOUBTS_MAX 3
 
 /* ---- answers ---- */
 
@@ -185,9 +189,9 @@ static void ask(void *argument)
     }
 }
 
-static void ask_again(struct consumer *consumer)
+static void ask_again(struct consumer *consumer, int64_t delay_ms)
 {
-    struct mono_ms due = {reactor_now(consumer->connector->reactor).v + RETRY_MS};
+    struct mono_ms due = {reactor_now(consumer->connector->reactor).v + delay_ms};
 
     timer_set(reactor_timers(consumer->connector->reactor), &consumer->retry, due, ask, consumer);
 }
@@ -239,8 +243,39 @@ void assignment_probed(struct consumer *consumer, rd_kafka_resp_err_t code)
         ask(consumer);
     } else {
         consumer->probing = false;
-        ask_again(consumer);
+        ask_again(consumer, RETRY_MS);
     }
+}
+
+static bool ends_early(const struct resolved_partition *found)
+{
+    struct cut_note note = {0};
+    bool has_note = cut_note_read(found->note, found->note_size, &note) == CUT_NOTE_FILE;
+    struct cut_found place = {.committed = found->committed,
+                              .has_note = has_note,
+                              .note_next = note.next,
+                              .low = found->low,
+                              .high = found->high};
+
+    return cut_ends_early(&place);
+}
+
+/* Whether the whole is resolved once more before it is believed. */
+static bool is_doubted(struct consumer *consumer, const struct resolution *resolution)
+{
+    for (size_t i = 0; i < resolution->count && consumer->doubts < DOUBTS_MAX; i++) {
+        const struct resolved_partition *found = &resolution->partitions[i];
+        if (ends_early(found)) {
+            consumer->doubts++;
+            log_line(LOG_WARN, consumer->connector->definition->key,
+                     "%s/%" PRId32 ": the log ends at offset %" PRId64 ", before the committed %" PRId64
+                     ": it is looked at again",
+                     found->topic, found->partition, found->high, found->committed);
+            ask_again(consumer, DOUBT_MS);
+            return true;
+        }
+    }
+    return false;
 }
 
 void assignment_resolved(struct consumer *consumer, struct resolution *resolution)
@@ -254,10 +289,10 @@ void assignment_resolved(struct consumer *consumer, struct resolution *resolutio
         connector->totals.errors++;
         log_limited(&consumer->trouble, reactor_now(connector->reactor), LOG_WARN, connector->definition->key,
                     "positions could not be resolved: %s", resolution->error.message);
-        ask_again(consumer);
+        ask_again(consumer, RETRY_MS);
         return;
     }
-    if (!know_noted(consumer, resolution)) {
+    if (!know_noted(consumer, resolution) || is_doubted(consumer, resolution)) {
         return;
     }
     if (consumer->noted == NOT_NOTED && connector->definition->options.max_file_age_ms > 0) {
@@ -291,6 +326,7 @@ static void assigned(struct consumer *consumer, const rd_kafka_topic_partition_l
     }
     consumer->assigning = rd_kafka_topic_partition_list_copy(list);
     consumer->probing = false;
+    consumer->doubts = 0;
     ask(consumer);
 }
 

@@ -75,9 +75,10 @@ struct consumer {
     rd_kafka_topic_partition_list_t *assigning; /* to be answered when all of it may be read; NULL: none */
     rd_kafka_topic_partition_list_t *revoking;  /* to be answered when no commit is under way; NULL: none */
     enum consumer_noted noted;
-    bool probing;   /* a blank note was committed, to be read back */
-    size_t commits; /* under way */
-    bool more;      /* the queue may hold more than was taken */
+    unsigned doubts; /* how often the assignment's logs were looked at that end before what is committed */
+    bool probing;    /* a blank note was committed, to be read back */
+    size_t commits;  /* under way */
+    bool more;       /* the queue may hold more than was taken */
     bool closing;
     struct timer retry;
     struct timer tick;

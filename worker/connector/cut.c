@@ -34,12 +34,18 @@ static enum cut_action rebuild(struct cut *cut, const struct cut_found *found)
     return read_on(cut);
 }
 
+bool cut_ends_early(const struct cut_found *found)
+{
+    return found->committed != CUT_NO_OFFSET &&
+           (found->committed > found->high || (found->has_note && found->note_next > found->high));
+}
+
 static enum cut_finding look_at(const struct cut_found *found)
 {
     if (found->committed == CUT_NO_OFFSET) {
         return CUT_FOUND_FIRST;
     }
-    if (found->committed > found->high || (found->has_note && found->note_next > found->high)) {
+    if (cut_ends_early(found)) {
         return CUT_FOUND_NEW_LOG;
     }
     if (found->committed < found->low) {

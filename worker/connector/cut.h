@@ -84,6 +84,9 @@ enum cut_finding {
 /* Zeroes it: CUT_RESOLVING. */
 void cut_begin(struct cut *cut, bool noted);
 
+/* Whether the log ends before what is committed. A leader that has just been elected may say so for a moment. */
+bool cut_ends_early(const struct cut_found *found);
+
 enum cut_action cut_resolved(struct cut *cut, const struct cut_found *found, enum cut_finding *finding);
 
 /* The answer to CUT_ASK_OBJECT. Where it is up, it is done with. Where nobody may tell, what the log still has of it goes
