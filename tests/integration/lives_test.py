@@ -152,7 +152,7 @@ class LivesTest(mirror.MirrorTest):
         broker.control('trim', queue='orders', partition='p-3', logStart=start)
         broker.clear_faults()
         self.wait_in_lake(sink, 80)
-        told = sink.metric(LOST)
+        told = sink.wait_metric(LOST, 30)
         self.assertEqual(sink.terminate(), 0)
         self.assertEqual(self.hold_lossy(broker, told=told), 30)
         self.assertEqual(self.lost(), [('p-3', 10, start - 1, None)])
@@ -179,7 +179,7 @@ class LivesTest(mirror.MirrorTest):
         sink.wait_line('lost: partition p-3')
         self.push(broker, 10, 'p-4')
         self.wait_in_lake(sink, 80)
-        told = sink.metric(LOST)
+        told = sink.wait_metric(LOST, 15)
         self.push(broker, 10, 'p-3')
         self.wait_in_lake(sink, 90)
         self.assertEqual(sink.metric(LOST), told)
@@ -198,7 +198,7 @@ class LivesTest(mirror.MirrorTest):
         broker.control('trim', queue='orders', partition='p-2', logStart=10)  # nothing but what is in the lake
         sink.start()
         self.wait_in_lake(sink, 125)
-        told = sink.metric(LOST)
+        told = sink.wait_metric(LOST, 15)
         self.assertEqual(sink.terminate(), 0)
         self.assertEqual(self.hold_lossy(broker, told=told), 15)
 
@@ -251,7 +251,7 @@ class LivesTest(mirror.MirrorTest):
         self.wait_mirrored(broker, sink, 135)
         self.push(broker, 7)
         self.wait_mirrored(broker, sink, 142)
-        told = sink.metric(LOST)
+        told = sink.wait_metric(LOST, 5)
         self.assertEqual(sink.terminate(), 0)
         self.assertEqual(self.hold_lossy(broker, told=told), 5)
 
@@ -292,6 +292,7 @@ class LivesTest(mirror.MirrorTest):
         self.assertLess(self.mirrored('tail'), 70)
         broker.control('unhole', queue='tail', partition='p-2')
         self.wait_in_lake(sink, 70, 'tail')
+        sink.wait_metric(LOST, 4, queue='orders')
         told = {queue: sink.metric(LOST, queue=queue) for queue in queues}
         self.assertEqual(sink.terminate(), 0)
         self.assertEqual([self.hold_lossy(broker, queue, told[queue]) for queue in queues], [4, 0, 0])
