@@ -617,8 +617,8 @@ class ExitCodeTest(CommandTest):
                 result = command(environment, *arguments)
                 self.assertIn(spelled, (result.stdout + result.stderr).decode())
                 self.assertNotIn('\u202e', (result.stdout + result.stderr).decode())
-        for queues, shown in ('*', [f'queues: * is 1 by now: {spelled}']), (name + 'x', [f'queues={spelled}x',
-                                                                                f'every minute: {spelled}x']):
+        for queues, shown in (('*', [f'queues: * is 1 by now: {spelled}']),
+                              (name + 'x', [f'queues={spelled}x', f'every minute: {spelled}x'])):
             with self.subTest(queues=queues):
                 said = self.run_command({**environment, 'QUEEN_S3_QUEUES': queues}, 'check')
                 for part in shown:

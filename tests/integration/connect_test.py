@@ -387,7 +387,7 @@ class MockTest(ConnectTest):
             self.assertEqual(sink.program.terminate(), 0)
 
     def test_topics_that_would_share_keys(self):
-        """Nothing of them is put where a file of the one would replace the other's, be they of one [[topics]] or two."""
+        """Nothing is put where a file of the one would replace the other's, be they of one [[topics]] or of two."""
         broker = self.mock()
         for topic in 'orders.eu', 'orders.us':
             broker.create(topic, 1)

@@ -206,8 +206,8 @@ class LivesTest(mirror.MirrorTest):
         self.trimmed_while_down()
 
     def test_a_clock_that_steps_back(self):
-        """What the broker stamps below the end of a window that is closed can't be placed: it is lost, and told as what it
-        is. Where that begins while the sink is down, the start says so."""
+        """What the broker stamps below the end of a window that is closed has no place in one: it is lost, and told as
+        what it is. Where that begins while the sink is down, the start says so."""
         broker = self.broker()
         broker.control('clock', offsetUs=3_600_000_000)
         sink = self.sink(broker)

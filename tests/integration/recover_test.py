@@ -171,8 +171,8 @@ class RecoverTest(mirror.MirrorTest):
         self.goes_on(broker, sink)
 
     def test_a_backup_that_was_restored(self):
-        """Both documents are of an earlier time, and fit each other: a sink that went on from them would write the windows
-        since then once more."""
+        """Both documents are of an earlier time, and fit each other: a sink that went on from them would write the
+        windows since then once more."""
         broker = self.broker()
         sink = self.sink(broker)
         backups = []
