@@ -10,12 +10,13 @@ import unittest
 import mirror
 from devbroker import DevBroker
 from gateway import Gateway
-from processes import pss, tree
+from processes import BUILD, pss, tree
 from sink import Sink
 
 MIB = 1 << 20
 BUDGET = 256
-ALLOWED = 1.15
+# A sanitizer adds zones between, and keeps for a while what was freed.
+ALLOWED = 4 if BUILD.name in ('asan', 'tsan') else 1.15
 TIME_LIMIT = 1500
 BASE_TIME = '2026-03-01T10:00:00.000000Z'
 
