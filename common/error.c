@@ -73,15 +73,35 @@ static void error_fill(struct error *error, enum qs_error code, const char *text
     message_put(error->message, text);
 }
 
+static void error_fill_format(struct error *error, enum qs_error code, const char *format, va_list arguments)
+    __attribute__((format(printf, 3, 0)));
+
+static void error_fill_format(struct error *error, enum qs_error code, const char *format, va_list arguments)
+{
+    char text[MESSAGE_SIZE];
+    vsnprintf(text, sizeof text, format, arguments);
+    error_fill(error, code, text);
+}
+
 int error_set(struct error *error, enum qs_error code, const char *format, ...)
 {
     if (error != NULL) {
-        char text[MESSAGE_SIZE];
         va_list arguments;
         va_start(arguments, format);
-        vsnprintf(text, sizeof text, format, arguments);
+        error_fill_format(error, code, format, arguments);
         va_end(arguments);
-        error_fill(error, code, text);
+    }
+    return code;
+}
+
+int error_refuse(struct error *error, enum qs_error code, const char *format, ...)
+{
+    if (error != NULL) {
+        va_list arguments;
+        va_start(arguments, format);
+        error_fill_format(error, code, format, arguments);
+        va_end(arguments);
+        error->retriable = false;
     }
     return code;
 }

@@ -39,6 +39,10 @@ struct error {
  * code as said above; status is 0 and retry_after_ms -1. */
 int error_set(struct error *error, enum qs_error code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* As error_set(), but not retriable, whatever the code says: trying again can't mend it. */
+int error_refuse(struct error *error, enum qs_error code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* As error_set with ": " and the text of errno at the end. */
 int error_set_errno(struct error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

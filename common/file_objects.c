@@ -127,9 +127,8 @@ int file_object_read(const struct file_bucket *bucket, const char *key, size_t s
         return code;
     }
     if (opened.size > size_limit) {
-        code = error_set(error, QS_ERROR_BODY, "%s has %" PRIu64 " bytes, more than the %zu that are read", opened.path,
-                         opened.size, size_limit);
-        error->retriable = false;
+        code = error_refuse(error, QS_ERROR_BODY, "%s has %" PRIu64 " bytes, more than the %zu that are read",
+                            opened.path, opened.size, size_limit);
     } else {
         *size = (size_t)opened.size;
         code = read_bytes(&opened, 0, *size, bytes, error);
@@ -148,9 +147,8 @@ int file_object_read_range(const struct file_bucket *bucket, const char *key, ui
         return code;
     }
     if (position > opened.size || size > opened.size - position) {
-        code = error_set(error, QS_ERROR_BODY, "%s has %" PRIu64 " bytes, not the %zu from byte %" PRIu64 " on",
-                         opened.path, opened.size, size, position);
-        error->retriable = false;
+        code = error_refuse(error, QS_ERROR_BODY, "%s has %" PRIu64 " bytes, not the %zu from byte %" PRIu64 " on",
+                            opened.path, opened.size, size, position);
     } else {
         code = read_bytes(&opened, position, size, bytes, error);
     }

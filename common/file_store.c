@@ -51,14 +51,7 @@ struct store_call {
     char name[FILE_TEMPORARY_SIZE];
     struct file_page page;
     /* Whom to tell. */
-    union {
-        store_done *done;
-        store_head_done *head;
-        store_get_done *get;
-        store_list_done *list;
-        store_created_done *created;
-        store_part_done *part;
-    } tell;
+    union store_tell tell;
     void *argument;
 };
 

@@ -49,6 +49,16 @@ typedef void store_list_done(void *argument, const struct error *error, const st
 typedef void store_created_done(void *argument, const struct error *error, const char *upload_id);
 typedef void store_part_done(void *argument, const struct error *error, const char *etag);
 
+/* Whom a call tells: for who makes a store. */
+union store_tell {
+    store_done *done;
+    store_head_done *head;
+    store_get_done *get;
+    store_list_done *list;
+    store_created_done *created;
+    store_part_done *part;
+};
+
 struct object_part {
     uint32_t number; /* 1-based */
     const char *etag;

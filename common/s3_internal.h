@@ -46,14 +46,7 @@ struct store_call {
     struct object_body body;
     /* Reads a good answer and tells the caller; or, with an error, only tells. May change *error. */
     void (*finish)(struct store_call *call, struct error *error, struct http_response *response);
-    union {
-        store_done *done;
-        store_head_done *head;
-        store_get_done *get;
-        store_list_done *list;
-        store_created_done *created;
-        store_part_done *part;
-    } tell;
+    union store_tell tell;
     void *argument;
 };
 

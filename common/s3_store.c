@@ -231,9 +231,8 @@ static struct store_call *s3_head(struct object_store *store, const char *key, s
 static void finish_get(struct store_call *call, struct error *error, struct http_response *response)
 {
     if (error->code == QS_OK && response->body_size > call->size_limit) {
-        error_set(error, QS_ERROR_BODY, "get %s: %zu bytes, more than the %zu that are read", call->key,
-                  response->body_size, call->size_limit);
-        error->retriable = false;
+        error_refuse(error, QS_ERROR_BODY, "get %s: %zu bytes, more than the %zu that are read", call->key,
+                     response->body_size, call->size_limit);
     }
     if (error->code != QS_OK) {
         call->tell.get(call->argument, error, NULL, 0);

@@ -192,13 +192,8 @@ static void take_payload(struct line *line, struct lake_record *record)
 
 static int refuse(const struct jsonl_reader *reader, size_t in_line, const char *why, struct error *error)
 {
-    int code = error_set(error, QS_ERROR_BODY, "line %" PRIu64 ", byte %" PRIu64 " of the text: %s", reader->line,
-                         reader->line_byte + in_line, why);
-
-    if (error != NULL) {
-        error->retriable = false;
-    }
-    return code;
+    return error_refuse(error, QS_ERROR_BODY, "line %" PRIu64 ", byte %" PRIu64 " of the text: %s", reader->line,
+                        reader->line_byte + in_line, why);
 }
 
 static int read_line(struct jsonl_reader *reader, size_t size, struct lake_record *record, struct error *error)

@@ -264,12 +264,7 @@ static int refuse(struct error *error, const char *format, uint64_t byte, const 
 
 static int refuse(struct error *error, const char *format, uint64_t byte, const char *why)
 {
-    int code = error_set(error, QS_ERROR_BODY, format, byte, why);
-
-    if (error != NULL) {
-        error->retriable = false;
-    }
-    return code;
+    return error_refuse(error, QS_ERROR_BODY, format, byte, why);
 }
 
 #define NO_PARQUET "byte %" PRIu64 " of the object: %s"

@@ -78,12 +78,7 @@ static bool time_is_wanted(const struct parquet_reader *reader, int64_t time)
 
 static int refuse(const struct parquet_reader *reader, const char *why, struct error *error)
 {
-    int code = error_set(error, QS_ERROR_BODY, "record %" PRIu64 ": %s", reader->row, why);
-
-    if (error != NULL) {
-        error->retriable = false;
-    }
-    return code;
+    return error_refuse(error, QS_ERROR_BODY, "record %" PRIu64 ": %s", reader->row, why);
 }
 
 /* The size of the character at the start of these bytes, 0 where there is none: UTF-8 (RFC 3629, 4), and surrogates in

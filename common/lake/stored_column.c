@@ -24,13 +24,8 @@
 
 static int refuse(const struct stored_column *column, const char *why, struct error *error)
 {
-    int code = error_set(error, QS_ERROR_BODY, "byte %" PRIu64 " of the object, a page of %s: %s", column->page_start,
-                         stored_column_title(column->name), why);
-
-    if (error != NULL) {
-        error->retriable = false;
-    }
-    return code;
+    return error_refuse(error, QS_ERROR_BODY, "byte %" PRIu64 " of the object, a page of %s: %s", column->page_start,
+                        stored_column_title(column->name), why);
 }
 
 static int no_memory(const struct stored_column *column, struct error *error)

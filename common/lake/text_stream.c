@@ -32,12 +32,7 @@ struct text_stream {
 
 static int refuse(const struct text_stream *stream, const char *why, struct error *error)
 {
-    int code = error_set(error, QS_ERROR_BODY, "byte %" PRIu64 " of the object: %s", stream->before + stream->at, why);
-
-    if (error != NULL) {
-        error->retriable = false;
-    }
-    return code;
+    return error_refuse(error, QS_ERROR_BODY, "byte %" PRIu64 " of the object: %s", stream->before + stream->at, why);
 }
 
 /* The next chunk, once the one before is used up. */

@@ -32,6 +32,11 @@ START_TEST(knows_what_can_be_tried_again)
         ck_assert_str_eq(error.message, "number 7 of many");
     }
     ck_assert_int_eq(error_set(NULL, QS_ERROR_INPUT, "nobody asks"), QS_ERROR_INPUT);
+    ck_assert_int_eq(error_refuse(&error, QS_ERROR_BODY, "number %d", 8), QS_ERROR_BODY);
+    ck_assert_int_eq(error.code, QS_ERROR_BODY);
+    ck_assert(!error.retriable);
+    ck_assert_str_eq(error.message, "number 8");
+    ck_assert_int_eq(error_refuse(NULL, QS_ERROR_BODY, "nobody asks"), QS_ERROR_BODY);
 }
 END_TEST
 
