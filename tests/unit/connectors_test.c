@@ -2,7 +2,6 @@
 #include "supervisor/connectors.h"
 
 #include <check.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "supervisor/health.h"
+#include "tests/unit/folders.h"
 
 #define LEASE_TTL_MS 60000
 
@@ -47,19 +47,11 @@ static void begin(void)
     connectors_init(&connectors, loaded, LEASE_TTL_MS);
 }
 
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-    (void)status;
-    (void)type;
-    (void)place;
-    return remove(path);
-}
-
 static void end(void)
 {
     connectors_free(&connectors);
     worker_connectors_free(loaded);
-    ck_assert_int_eq(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+    folder_remove(folder);
 }
 
 /* As wait() has them. */

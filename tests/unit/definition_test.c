@@ -5,7 +5,6 @@
 #include "worker/connector/definition.h"
 
 #include <check.h>
-#include <ftw.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/folders.h"
 #include "worker/connector/definition_internal.h"
 
 static char folder[64];
@@ -25,18 +25,10 @@ static void make_folder(void)
     ck_assert_ptr_nonnull(mkdtemp(folder));
 }
 
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-    (void)status;
-    (void)type;
-    (void)place;
-    return remove(path);
-}
-
 static void remove_folder(void)
 {
     definitions_free(&definitions);
-    ck_assert_int_eq(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+    folder_remove(folder);
 }
 
 static void write_file(const char *name, const char *text)

@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -20,6 +19,7 @@
 #include <unistd.h>
 
 #include "common/file_store.h"
+#include "tests/unit/folders.h"
 
 #define BUCKET "lake"
 
@@ -55,26 +55,13 @@ static void setup(void)
     open_store();
 }
 
-static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where)
-{
-    (void)status;
-    (void)kind;
-    (void)where;
-    return remove(path);
-}
-
-static void remove_tree(const char *path)
-{
-    ck_assert_int_eq(nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
-}
-
 static void teardown(void)
 {
     if (store != NULL) {
         store->operations->destroy(store);
     }
     reactor_destroy(reactor);
-    remove_tree(root);
+    folder_remove(root);
 }
 
 /* What a call came to. */
@@ -477,7 +464,7 @@ END_TEST
 START_TEST(makes_its_folders_anew)
 {
     put_good("a", "x");
-    remove_tree(path_of(""));
+    folder_remove(path_of(""));
     put_good("b/c", "y");
     expect_object("b/c", "y");
 }

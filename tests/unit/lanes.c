@@ -16,6 +16,12 @@ void lanes_begin(struct lanes *lanes, enum setting_align align, int64_t target, 
     lanes->answer_max = RECORDS_MAX;
 }
 
+void lanes_begin_earliest(struct lanes *lanes, enum setting_align align)
+{
+    lanes_begin(lanes, align, 1000, 60, 0);
+    window_start_earliest(lanes->engine);
+}
+
 void lanes_end(struct lanes *lanes)
 {
     window_destroy(lanes->engine);
@@ -35,6 +41,14 @@ void lane_push(struct lane *lane, int64_t ts)
 {
     ck_assert_int_lt(lane->end, RECORDS_MAX);
     lane->ts[lane->end++] = ts;
+}
+
+struct lane *lane_fill(struct lanes *lanes, const char *name, int64_t count)
+{
+    struct lane *lane = lane_add(lanes, name);
+    for (int64_t i = 0; i < count; i++)
+        lane_push(lane, TEN + i * SECOND_US);
+    return lane;
 }
 
 struct lane *lane_find(struct lanes *lanes, struct name name)

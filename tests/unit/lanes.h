@@ -40,8 +40,12 @@ struct lanes {
 
 /* target in records, the rest in seconds. */
 void lanes_begin(struct lanes *lanes, enum setting_align align, int64_t target, int64_t max_window, int64_t guard);
+/* With a target of 1000 records, windows of a minute and no guard, from the log's start. */
+void lanes_begin_earliest(struct lanes *lanes, enum setting_align align);
 void lanes_end(struct lanes *lanes);
 struct lane *lane_add(struct lanes *lanes, const char *name);
+/* A new one with a record each second from TEN on. */
+struct lane *lane_fill(struct lanes *lanes, const char *name, int64_t count);
 void lane_push(struct lane *lane, int64_t ts);
 struct lane *lane_find(struct lanes *lanes, struct name name);
 /* A whole pass over all lanes. */

@@ -2,7 +2,6 @@
  * The boot probes (spec 3.2), against a broker and a bucket that play a script.
  */
 #include <check.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "environments.h"
+#include "folders.h"
 #include "scripted_server.h"
 #include "worker/worker.h"
 
@@ -230,14 +230,6 @@ END_TEST
 
 /* ---- a directory ---- */
 
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *walk)
-{
-    (void)status;
-    (void)kind;
-    (void)walk;
-    return remove(path);
-}
-
 static int probe_directory(const char *directory)
 {
     static const struct scripted_step clock[] = {CLOCK};
@@ -263,7 +255,7 @@ START_TEST(of_a_directory_it_is_asked_that_it_can_be_made_and_written)
     snprintf(lake, sizeof lake, "%s/my-lake", root);
     ck_assert_int_eq(stat(lake, &status), 0);
     end();
-    ck_assert_int_eq(nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    folder_remove(root);
     ck_assert_int_eq(probe_directory("/proc/none"), 3);
     check_says("/proc/none");
     end();

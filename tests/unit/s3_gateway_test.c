@@ -7,7 +7,6 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/s3_store.h"
+#include "tests/unit/folders.h"
 #include "tests/unit/s3_calls.h"
 
 #define BUCKET "lake"
@@ -104,14 +104,6 @@ static void setup(void)
     open_store();
 }
 
-static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where)
-{
-    (void)status;
-    (void)kind;
-    (void)where;
-    return remove(path);
-}
-
 static void teardown(void)
 {
     int status;
@@ -120,7 +112,7 @@ static void teardown(void)
     reactor_destroy(call_reactor);
     kill(gateway, SIGTERM);
     ck_assert_int_eq(waitpid(gateway, &status, 0), gateway);
-    ck_assert_int_eq(nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
+    folder_remove(folder);
 }
 
 static void expect_good(const struct error *error)

@@ -213,9 +213,7 @@ START_TEST(a_spent_block_is_let_go)
     lanes_begin(&lanes, ALIGN_NONE, 90, 3600, 0);
     lanes.budget = &budget;
     window_start_earliest(lanes.engine);
-    struct lane *lane = lane_add(&lanes, "a");
-    for (int64_t i = 0; i < 100; i++)
-        lane_push(lane, TEN + i * SECOND_US);
+    lane_fill(&lanes, "a", 100);
     lanes_pass(&lanes, true, TEN + 200 * SECOND_US);
     lanes_read_all(&lanes);
     struct window_plan plan = lanes_close(&lanes, false);

@@ -4,13 +4,13 @@
 #include "worker/services.h"
 
 #include <check.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "environments.h"
+#include "folders.h"
 #include "s3_calls.h"
 #include "scripted_server.h"
 
@@ -61,14 +61,6 @@ static uint64_t counted(const struct report_worker *report, enum store_operation
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *walk)
-{
-    (void)status;
-    (void)kind;
-    (void)walk;
-    return remove(path);
-}
-
 START_TEST(a_file_endpoint_is_a_directory)
 {
     char root[] = "/tmp/services-test-XXXXXX";
@@ -89,7 +81,7 @@ START_TEST(a_file_endpoint_is_a_directory)
     ck_assert_uint_eq(counted(&report, STORE_HEAD, 200), 1);
     ck_assert_uint_eq(counted(&report, STORE_HEAD, 404), 1);
     end();
-    ck_assert_int_eq(nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    folder_remove(root);
 }
 END_TEST
 

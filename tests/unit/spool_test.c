@@ -6,7 +6,6 @@
 
 #include <check.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "tests/unit/folders.h"
 
 static char folder[] = "/dev/shm/spool-test-XXXXXX";
 static struct spool *spool;
@@ -54,19 +54,11 @@ static void set_up(void)
     ck_assert_ptr_nonnull(spool);
 }
 
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-    (void)status;
-    (void)type;
-    (void)place;
-    return remove(path);
-}
-
 static void tear_down(void)
 {
     spool_close(spool);
     log_capture(NULL, NULL);
-    ck_assert_int_eq(nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
+    folder_remove(folder);
 }
 
 static void on_file(void *argument, struct spool_file *file, const struct seen *records, const struct seen *repeats,

@@ -10,20 +10,6 @@
 
 static struct lanes lanes;
 
-static void begin_earliest(enum setting_align align)
-{
-    lanes_begin(&lanes, align, 1000, 60, 0);
-    window_start_earliest(lanes.engine);
-}
-
-static struct lane *lane_of(const char *name, int64_t count)
-{
-    struct lane *lane = lane_add(&lanes, name);
-    for (int64_t i = 0; i < count; i++)
-        lane_push(lane, TEN + i * SECOND_US);
-    return lane;
-}
-
 static void is_lost(const struct lost_range *lost, const char *name, int64_t from, int64_t to, bool previous)
 {
     ck_assert_uint_eq(lost->partition_size, strlen(name));
@@ -45,8 +31,8 @@ static void nothing_is_lost(void)
 START_TEST(retention_past_the_position_is_lost_with_the_record_after_it)
 {
     size_t count;
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 10);
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 10);
     lanes_pass(&lanes, true, TEN + HOUR_US);
     lane->log_start = 4;
     lanes_read_all(&lanes);
@@ -65,8 +51,8 @@ END_TEST
 START_TEST(a_range_without_a_record_to_ship_with_waits)
 {
     size_t count;
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 5);
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 5);
     lanes_pass(&lanes, true, TEN + 20 * SECOND_US);
     lane->log_start = 5;
     lanes_read_all(&lanes);
@@ -92,7 +78,7 @@ START_TEST(a_gap_before_a_committed_record_is_not_lost)
     lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
     window_start_after(lanes.engine, (struct broker_us){TEN + 6 * SECOND_US});
     window_add_position(lanes.engine, name, 0, NULL);
-    struct lane *lane = lane_of("a", 10);
+    struct lane *lane = lane_fill(&lanes, "a", 10);
     lane->log_start = 3;
     lanes_pass(&lanes, true, TEN + HOUR_US);
     lanes_read_all(&lanes);
@@ -110,8 +96,8 @@ START_TEST(a_hole_is_asked_for_three_times_more)
 {
     struct window_read read;
     size_t count;
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 10);
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 10);
     lane->missing[0] = lane->missing[1] = lane->missing[5] = true;
     lanes_pass(&lanes, true, TEN + HOUR_US);
     for (uint32_t asked = 0; asked < 3; asked++) {
@@ -140,8 +126,8 @@ END_TEST
 
 START_TEST(a_hole_that_heals_costs_nothing)
 {
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 4);
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 4);
     lane->missing[0] = true;
     lanes_pass(&lanes, true, TEN + HOUR_US);
     ck_assert(lanes_read(&lanes));
@@ -159,8 +145,8 @@ END_TEST
 START_TEST(empty_below_the_watermark_is_asked_again_first_and_largest)
 {
     struct window_read read;
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 4);
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 4);
     memset(lane->missing, 1, sizeof lane->missing);
     lanes_pass(&lanes, true, TEN + HOUR_US);
     ck_assert(window_next_read(lanes.engine, &read));
@@ -194,7 +180,7 @@ START_TEST(records_below_the_last_end_are_dropped_answer_after_answer)
     lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
     window_start_after(lanes.engine, (struct broker_us){TEN + 7 * SECOND_US});
     window_add_position(lanes.engine, name, 0, NULL); /* older than what is committed */
-    lane_of("a", 10);
+    lane_fill(&lanes, "a", 10);
     lanes.answer_max = 2;
     lanes_pass(&lanes, true, TEN + HOUR_US);
     lanes_read_all(&lanes);
@@ -211,7 +197,7 @@ START_TEST(a_broken_promise_counts_as_lost)
     size_t count;
     lanes_begin(&lanes, ALIGN_NONE, 1000, 10, 0);
     window_start_earliest(lanes.engine);
-    struct lane *lane = lane_of("a", 3);
+    struct lane *lane = lane_fill(&lanes, "a", 3);
     lanes_pass(&lanes, true, TEN + 30 * SECOND_US);
     lanes_read_all(&lanes);
     struct window_plan plan = lanes_close(&lanes, false);
@@ -243,8 +229,8 @@ static void create_again(struct lane *lane, int64_t count, int64_t ts)
 
 START_TEST(another_id_is_another_life_and_no_window_holds_both)
 {
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 4);
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 4);
     lane->has_id = true;
     lanes.answer_max = 2;
     lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
@@ -268,8 +254,8 @@ END_TEST
 START_TEST(an_answer_to_a_life_that_is_over_is_thrown_away)
 {
     struct window_read read;
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 4);
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 4);
     lane->has_id = true;
     lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
     ck_assert(window_next_read(lanes.engine, &read));
@@ -292,8 +278,8 @@ END_TEST
 
 START_TEST(without_an_id_lower_bounds_tell)
 {
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 4);
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 4);
     lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
     lanes_read_all(&lanes);
     create_again(lane, 2, TEN + 20 * SECOND_US);
@@ -315,8 +301,8 @@ START_TEST(a_page_older_than_what_was_read_since_tells_nothing)
     struct window_pass pass;
     bool has_since;
     struct broker_us since;
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 4);
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 4);
     lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
     window_pass_begin(lanes.engine, &pass, false, &has_since, &since);
     window_pass_call(lanes.engine, &pass);
@@ -337,8 +323,8 @@ END_TEST
 
 START_TEST(with_equal_ids_a_lower_bound_is_a_node_that_lags)
 {
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 4);
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 4);
     lane->has_id = true;
     lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
     lanes_read_all(&lanes);
@@ -363,8 +349,8 @@ START_TEST(a_partition_out_of_range_blocks_until_a_full_pass_has_not_named_it)
     window_start_after(lanes.engine, (struct broker_us){TEN});
     window_add_position(lanes.engine, (struct name){"a", 1}, 0, NULL);
     window_add_position(lanes.engine, (struct name){"b", 1}, 0, NULL);
-    struct lane *lane = lane_of("a", 4);
-    lane_of("b", 1);
+    struct lane *lane = lane_fill(&lanes, "a", 4);
+    lane_fill(&lanes, "b", 1);
     lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
     lane->hidden = true;
     /* Nothing of it was read, so it is asked from 0, which a partition that never was answers empty. */
@@ -387,8 +373,8 @@ END_TEST
 
 START_TEST(one_that_is_gone_can_come_back)
 {
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 4);
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 4);
     lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
     lanes.answer_max = 2;
     ck_assert(lanes_read(&lanes));
@@ -412,8 +398,8 @@ END_TEST
 
 START_TEST(a_page_that_names_a_life_that_is_over_is_a_node_that_lags)
 {
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 4);
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 4);
     lane->has_id = true;
     lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
     lanes_read_all(&lanes);
@@ -440,8 +426,8 @@ END_TEST
 
 START_TEST(what_was_read_of_a_new_life_before_it_was_known_comes_once)
 {
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 4);
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 4);
     lane->has_id = true;
     lanes.answer_max = 2;
     lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
@@ -465,7 +451,7 @@ START_TEST(a_pass_of_a_node_that_lags_ends_no_partition)
     lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
     window_start_after(lanes.engine, (struct broker_us){TEN});
     window_add_position(lanes.engine, (struct name){"a", 1}, 0, NULL);
-    struct lane *lane = lane_of("a", 4);
+    struct lane *lane = lane_fill(&lanes, "a", 4);
     lane->has_id = true;
     lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
     lane->hidden = true; /* on a node that has not heard of it */
@@ -488,7 +474,7 @@ START_TEST(what_lies_before_the_start_is_no_broken_promise)
 {
     lanes_begin(&lanes, ALIGN_NONE, 1000, 10, 0);
     window_start_after(lanes.engine, (struct broker_us){TEN + 5 * SECOND_US});
-    struct lane *lane = lane_of("a", 2); /* as a node that lags has it */
+    struct lane *lane = lane_fill(&lanes, "a", 2); /* as a node that lags has it */
     lane->ts[0] = lane->ts[1] = TEN - 10 * SECOND_US;
     lanes_pass(&lanes, true, TEN + 6 * SECOND_US);
     lane_push(lane, TEN + 4 * SECOND_US);

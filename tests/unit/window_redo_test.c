@@ -9,27 +9,13 @@
 
 static struct lanes lanes;
 
-static void begin_earliest(enum setting_align align)
-{
-    lanes_begin(&lanes, align, 1000, 60, 0);
-    window_start_earliest(lanes.engine);
-}
-
-static struct lane *lane_of(const char *name, int64_t count)
-{
-    struct lane *lane = lane_add(&lanes, name);
-    for (int64_t i = 0; i < count; i++)
-        lane_push(lane, TEN + i * SECOND_US);
-    return lane;
-}
-
 /* ---- a redo ---- */
 
 START_TEST(a_redo_takes_exactly_its_bounds_without_guard_or_target)
 {
     lanes_begin(&lanes, ALIGN_HOUR, 2, 1, 3600);
     window_start_redo(lanes.engine, (struct broker_us){TEN + 2 * SECOND_US}, (struct broker_us){TEN + 8 * SECOND_US});
-    lane_of("a", 20);
+    lane_fill(&lanes, "a", 20);
     lanes_pass(&lanes, true, TEN + 8 * SECOND_US - 1);
     lanes_read_all(&lanes);
     ck_assert(!lanes_can_close(&lanes));
@@ -48,7 +34,7 @@ START_TEST(a_redo_of_which_nothing_is_left_closes_empty)
 {
     lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
     window_start_redo(lanes.engine, (struct broker_us){TEN}, (struct broker_us){TEN + 4 * SECOND_US});
-    struct lane *lane = lane_of("a", 8);
+    struct lane *lane = lane_fill(&lanes, "a", 8);
     lane->log_start = 5;
     lanes_pass(&lanes, true, TEN + HOUR_US);
     lanes_read_all(&lanes);
@@ -86,8 +72,8 @@ START_TEST(a_checkpoint_names_the_first_record_that_the_next_window_reads)
     struct told told = {.count = 0};
     lanes_begin(&lanes, ALIGN_HOUR, 4, 3600, 0);
     window_start_earliest(lanes.engine);
-    lane_of("b", 10)->has_id = true;
-    lane_of("a", 2);
+    lane_fill(&lanes, "b", 10)->has_id = true;
+    lane_fill(&lanes, "a", 2);
     lanes_pass(&lanes, true, TEN + 100 * SECOND_US);
     lanes_read_all(&lanes);
     struct window_plan plan = lanes_close(&lanes, false);
@@ -104,8 +90,8 @@ END_TEST
 START_TEST(a_range_that_waits_keeps_the_position_before_it)
 {
     struct told told = {.count = 0};
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 5);
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 5);
     lanes_pass(&lanes, true, TEN + 20 * SECOND_US);
     lane->log_start = 5;
     lanes_read_all(&lanes);
@@ -120,7 +106,7 @@ START_TEST(partitions_that_are_sought_are_left_out)
     struct told told = {.count = 0};
     lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
     window_start_after(lanes.engine, (struct broker_us){TEN + 5 * SECOND_US});
-    lane_of("a", 10);
+    lane_fill(&lanes, "a", 10);
     lanes_pass(&lanes, true, TEN + 20 * SECOND_US);
     window_positions(lanes.engine, tell, &told);
     ck_assert_uint_eq(told.count, 0);
@@ -141,7 +127,7 @@ START_TEST(a_checkpoint_counts_for_the_same_id_only)
     lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
     window_start_after(lanes.engine, (struct broker_us){TEN});
     window_add_position(lanes.engine, name, 3, &id);
-    struct lane *lane = lane_of("a", 10);
+    struct lane *lane = lane_fill(&lanes, "a", 10);
     lane->has_id = true;
     lanes_pass(&lanes, true, TEN + 20 * SECOND_US);
     ck_assert(window_next_read(lanes.engine, &read));
@@ -152,7 +138,7 @@ START_TEST(a_checkpoint_counts_for_the_same_id_only)
     lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
     window_start_after(lanes.engine, (struct broker_us){TEN});
     window_add_position(lanes.engine, name, 3, &id);
-    lane = lane_of("a", 10);
+    lane = lane_fill(&lanes, "a", 10);
     lane->has_id = true;
     lane->id = 9;
     lanes_pass(&lanes, true, TEN + 20 * SECOND_US);
@@ -165,8 +151,8 @@ END_TEST
 
 START_TEST(partitions_unnamed_for_two_enumerations_are_forgotten)
 {
-    begin_earliest(ALIGN_HOUR);
-    struct lane *lane = lane_of("a", 1);
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 1);
     lanes_pass(&lanes, true, TEN + HOUR_US);
     lanes_read_all(&lanes);
     ck_assert(lanes_can_close(&lanes));

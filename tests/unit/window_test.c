@@ -68,8 +68,7 @@ END_TEST
 
 START_TEST(without_alignment_the_first_window_starts_at_its_record)
 {
-    lanes_begin(&lanes, ALIGN_NONE, 1000, 60, 0);
-    window_start_earliest(lanes.engine);
+    lanes_begin_earliest(&lanes, ALIGN_NONE);
     lane_push(lane_add(&lanes, "a"), TEN + 7);
     lanes_pass(&lanes, true, TEN + 30 * SECOND_US);
     lanes_read_all(&lanes);
@@ -126,9 +125,7 @@ START_TEST(a_full_window_ends_at_the_ts_that_reaches_the_target)
 {
     lanes_begin(&lanes, ALIGN_HOUR, 4, 36000, 0);
     window_start_after(lanes.engine, (struct broker_us){TEN});
-    struct lane *lane = lane_add(&lanes, "a");
-    for (int64_t i = 0; i < 10; i++)
-        lane_push(lane, TEN + i * SECOND_US);
+    lane_fill(&lanes, "a", 10);
     lanes_pass(&lanes, true, TEN + 100 * SECOND_US);
     lanes_read_all(&lanes);
     closes_as(TEN, TEN + 4 * SECOND_US, 4);
@@ -160,9 +157,7 @@ START_TEST(a_target_reached_without_a_record_behind_it_has_no_bound_of_its_own)
 {
     lanes_begin(&lanes, ALIGN_HOUR, 4, 36000, 0);
     window_start_after(lanes.engine, (struct broker_us){TEN});
-    struct lane *lane = lane_add(&lanes, "a");
-    for (int64_t i = 0; i < 4; i++)
-        lane_push(lane, TEN + i * SECOND_US);
+    lane_fill(&lanes, "a", 4);
     lanes_pass(&lanes, true, TEN + 100 * SECOND_US);
     lanes_read_all(&lanes);
     closes_as(TEN, TEN + 100 * SECOND_US, 4);
@@ -212,9 +207,7 @@ START_TEST(a_half_read_partition_holds_the_close_at_its_last_ts)
 {
     lanes_begin(&lanes, ALIGN_HOUR, 1000, 1, 0);
     window_start_earliest(lanes.engine);
-    struct lane *lane = lane_add(&lanes, "a");
-    for (int64_t i = 0; i < 4; i++)
-        lane_push(lane, TEN + i * SECOND_US);
+    lane_fill(&lanes, "a", 4);
     lanes.answer_max = 2;
     lanes_pass(&lanes, true, TEN + 100 * SECOND_US);
     ck_assert(lanes_read(&lanes));
@@ -369,8 +362,7 @@ END_TEST
 START_TEST(a_stuck_partition_lets_a_window_end_by_time)
 {
     struct window_read read;
-    lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
-    window_start_earliest(lanes.engine);
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
     struct lane *lane = lane_add(&lanes, "a");
     for (int64_t i = 0; i < 4; i++)
         lane_push(lane, TEN + i * 100 * SECOND_US);

@@ -1,0 +1,20 @@
+#include "tests/unit/folders.h"
+
+#include <check.h>
+#include <ftw.h>
+#include <stdio.h>
+
+#define DESCRIPTORS 16
+
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
+
+void folder_remove(const char *path)
+{
+    ck_assert_int_eq(nftw(path, remove_entry, DESCRIPTORS, FTW_DEPTH | FTW_PHYS), 0);
+}
