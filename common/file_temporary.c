@@ -17,14 +17,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/memory.h"
 #include "common/process.h"
 
 #define WRITE_SIZE 1048576u /* how much is written before *stop is looked at again */
-#define NAME_TRIES 1000
+#define NAME_TRIES 10
 
 /* Two pools may write to one folder: what another living process of this machine is writing stays. (A name whose process
  * is dead and whose pid somebody else has by now goes at a later start.) */
@@ -77,14 +79,26 @@ static int create_empty(const struct file_bucket *bucket, const char *name, stru
     return code;
 }
 
-/* A pid is unique only within its namespace, and two containers can share a volume: a name that is there already is
- * passed over. */
+/* Where the kernel has none yet, the counter alone tells names apart. */
+static uint64_t random_bits(void)
+{
+    uint64_t bits = 0;
+
+    if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) != (ssize_t)sizeof bits) {
+        bits = (uint64_t)clock_mono().v;
+    }
+    return bits;
+}
+
+/* A pid is unique only within its namespace, and two containers that are started alike and share a volume count alike:
+ * one whose temporary the other's start has removed must not find the other's under its name. */
 int file_temporary_create(const struct file_bucket *bucket, char name[FILE_TEMPORARY_SIZE], struct error *error)
 {
-    static atomic_ulong counter;
+    static atomic_uint counter;
 
     for (int i = 0; i < NAME_TRIES; i++) {
-        snprintf(name, FILE_TEMPORARY_SIZE, "%ld-%lu", (long)getpid(), atomic_fetch_add(&counter, 1));
+        snprintf(name, FILE_TEMPORARY_SIZE, "%ld-%u-%016" PRIx64, (long)getpid(), atomic_fetch_add(&counter, 1),
+                 random_bits());
         int code = create_empty(bucket, name, error);
         if (code <= 0) {
             return code;
