@@ -68,7 +68,8 @@ static const char *scan_literal(const char *at, const char *end, const char *lit
     return (size_t)(end - at) >= size && memcmp(at, literal, size) == 0 ? at + size : NULL;
 }
 
-const char *json_scan_scalar(const char *start, const char *end)
+/* The byte after the number, true, false or null that begins at *start, or NULL. */
+static const char *scan_scalar(const char *start, const char *end)
 {
     switch (*start) {
     case 'n': return scan_literal(start, end, "null", 4);
@@ -84,7 +85,7 @@ const unsigned char json_scan_may_follow[256] = {
 
 bool json_scan_member(const char *start, const char *end)
 {
-    const char *after = json_scan_scalar(start, end);
+    const char *after = scan_scalar(start, end);
     return after != NULL && after < end && json_scan_may_follow[(unsigned char)*after] != 0;
 }
 
@@ -235,7 +236,7 @@ const char *json_scan_value(struct json_scan *scan, const char *cursor, const ch
         bool escaped;
         after = json_scan_string(cursor, end, &text, &size, &escaped);
     } else {
-        after = json_scan_scalar(cursor, end);
+        after = scan_scalar(cursor, end);
     }
     if (after != NULL) {
         value->size = (size_t)(after - cursor);

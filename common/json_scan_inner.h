@@ -39,9 +39,8 @@ struct json_classes {
     uint64_t high;  /* 0x80 and above */
 };
 
-/* A number, true, false or null that begins at *start: the byte after it, or NULL. */
-const char *json_scan_scalar(const char *start, const char *end);
-/* The same as a member of a container, with what may stand behind it: false too where the text ends first. */
+/* Whether a number, true, false or null begins at *start, as a member of a container, with what may stand behind it: false
+ * too where the text ends first. */
 bool json_scan_member(const char *start, const char *end);
 /* Not 0 for those bytes. */
 extern const unsigned char json_scan_may_follow[256];

@@ -41,7 +41,7 @@ static void put_escaped(FILE *out, const char *text, size_t size, bool quotes)
     }
 }
 
-void mdoc_argument(FILE *out, const char *text, size_t size)
+static void argument(FILE *out, const char *text, size_t size)
 {
     bool blank = memchr(text, ' ', size) != NULL;
     bool macro = size <= 3 && isupper((unsigned char)text[0]);
@@ -66,7 +66,7 @@ void mdoc_option(FILE *out, const struct command_option *option)
     (void)fprintf(out, " Fl %s", option->name + 1);
     if (option->argument != NULL) {
         (void)fputs(" Ar", out);
-        mdoc_argument(out, option->argument, strlen(option->argument));
+        argument(out, option->argument, strlen(option->argument));
     }
 }
 
@@ -77,7 +77,7 @@ void mdoc_words(FILE *out, const struct command *command, const char *begin, con
 
     while (command_next_word(&at, &word)) {
         (void)fprintf(out, "%s%sAr", begin, word.optional ? "Op " : "");
-        mdoc_argument(out, word.name, word.size);
+        argument(out, word.name, word.size);
         (void)fprintf(out, "%s%s", word.many ? " ..." : "", end);
     }
 }
@@ -146,7 +146,7 @@ static void put_core(FILE *out, const char *macro, const struct word *word)
     size_t name = equals != NULL ? (size_t)(equals - word->core) : word->core_size;
     size_t dash = *macro == 'F' ? 1 : 0;
 
-    mdoc_argument(out, word->core + dash, name - dash);
+    argument(out, word->core + dash, name - dash);
     if (equals != NULL) {
         (void)fputs(" Ns", out);
         (void)fputs(" \\&", out);

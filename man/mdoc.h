@@ -14,8 +14,6 @@
 void mdoc_paragraphs(FILE *out, const char *text, const struct command *command);
 /* One text on lines of its own, with a full stop behind it where `stop` says so, its first letter made a capital. */
 void mdoc_sentence(FILE *out, const char *text, const struct command *command, const char *stop);
-/* One argument of a macro: quoted where it must be, never taken for a macro or a delimiter itself. */
-void mdoc_argument(FILE *out, const char *text, size_t size);
 /* A line of a literal display. */
 void mdoc_literal(FILE *out, const char *line);
 /* The arguments of .It or a line of the synopsis: " Fl -since Ar T". */

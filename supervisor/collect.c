@@ -239,7 +239,8 @@ uint64_t collect_requests(const struct collect *collect, const struct request_se
     return sum;
 }
 
-bool collect_broker_now(const struct collect *collect, size_t worker, struct mono_ms now, struct broker_us *broker)
+/* As that worker last knew it, moved on by the monotonic clock; false where it never knew. */
+static bool broker_now(const struct collect *collect, size_t worker, struct mono_ms now, struct broker_us *broker)
 {
     const struct collected_worker *known = &collect->workers[worker];
 
@@ -255,7 +256,7 @@ bool collect_lag_us(const struct collect *collect, const struct collected_queue 
 {
     struct broker_us broker = {0};
 
-    if (queue->last.through_us == INT64_MIN || !collect_broker_now(collect, queue->worker, now, &broker)) {
+    if (queue->last.through_us == INT64_MIN || !broker_now(collect, queue->worker, now, &broker)) {
         return false;
     }
     *lag_us = broker.v > queue->last.through_us ? broker.v - queue->last.through_us : 0;

@@ -94,9 +94,7 @@ struct queue_totals collect_queue_totals(const struct collected_queue *queue);
 struct worker_totals collect_totals(const struct collect *collect);
 uint64_t collect_requests(const struct collect *collect, const struct request_series *series);
 
-/* The broker's now as that worker last knew it, moved on by the monotonic clock; false where it never knew. */
-bool collect_broker_now(const struct collect *collect, size_t worker, struct mono_ms now, struct broker_us *broker);
-/* How far a queue's lake is behind that (spec 3.11), never below 0; false where it isn't known. */
+/* How far a queue's lake is behind the broker's now (spec 3.11), never below 0; false where it isn't known. */
 bool collect_lag_us(const struct collect *collect, const struct collected_queue *queue, struct mono_ms now,
                     int64_t *lag_us);
 

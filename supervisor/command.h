@@ -84,8 +84,6 @@ bool command_next_word(const char **at, struct command_word *word);
 /* How many words the line may have. SIZE_MAX: any number. */
 void command_word_limits(const struct command *command, size_t *least, size_t *most);
 
-/* "queen-s3 windows [--since T] [--until T] [--json] QUEUE", without a line feed. */
-void command_print_synopsis(FILE *out, const struct command *command);
 /* All that the table says of it, for a terminal of 80 columns. */
 void command_print_help(FILE *out, const struct command *command);
 /* A text's paragraphs in lines for it, an empty one before each. */

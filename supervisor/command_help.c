@@ -49,7 +49,8 @@ void command_word_limits(const struct command *command, size_t *least, size_t *m
     }
 }
 
-void command_print_synopsis(FILE *out, const struct command *command)
+/* "queen-s3 windows [--since T] [--until T] [--json] QUEUE", without a line feed. */
+static void print_synopsis(FILE *out, const struct command *command)
 {
     (void)fprintf(out, "queen-s3 %s", command->name);
     for (const struct command_option *option = command->options; option != NULL && option->name != NULL; option++) {
@@ -198,7 +199,7 @@ static void print_examples(FILE *out, const struct command *command)
 void command_print_help(FILE *out, const struct command *command)
 {
     (void)fputs("usage: ", out);
-    command_print_synopsis(out, command);
+    print_synopsis(out, command);
     (void)fputc('\n', out);
     print_summary(out, command);
     command_print_paragraphs(out, command->help);

@@ -12,19 +12,18 @@
 #include "common/memory.h"
 #include "worker/queue_internal.h"
 
-#define CALL_WEIGHT_MAX     16777216u /* aimed at: so large that a call's own cost is nothing beside it */
-#define CALL_RESERVE_MAX    75497472u /* the broker's ceiling and a segment (spec 1.2) */
-#define ENTRY_OVERHEAD      512
-#define RESERVE_LEAST       16384u
-#define RESERVE_SHARE       32 /* and at most this part of the budget: a small one still holds several answers */
-#define PROBES_MAX          64
-#define PROBE_WEIGHT        16384
-#define OUTGROWN_DOUBLINGS  7
-#define OUTGROWN_PAUSE_MS   10
-#define RATIO_PERCENT_MAX   6400
-#define HOLE_AGAIN_MS       3500 /* three times over at least 10 s (spec 3.8) */
-#define RATIO_PERCENT_FIRST 400
-#define ENCODE_SHARE        4 /* of the budget may be kept free for writing a window */
+#define CALL_WEIGHT_MAX    16777216u /* aimed at: so large that a call's own cost is nothing beside it */
+#define CALL_RESERVE_MAX   75497472u /* the broker's ceiling and a segment (spec 1.2) */
+#define ENTRY_OVERHEAD     512
+#define RESERVE_LEAST      16384u
+#define RESERVE_SHARE      32 /* and at most this part of the budget: a small one still holds several answers */
+#define PROBES_MAX         64
+#define PROBE_WEIGHT       16384
+#define OUTGROWN_DOUBLINGS 7
+#define OUTGROWN_PAUSE_MS  10
+#define RATIO_PERCENT_MAX  6400
+#define HOLE_AGAIN_MS      3500 /* three times over at least 10 s (spec 3.8) */
+#define ENCODE_SHARE       4    /* of the budget may be kept free for writing a window */
 
 /* ---- partitions held back for a while ---- */
 

@@ -49,7 +49,7 @@ void seek_begin(struct window_engine *engine, struct partition *partition)
     seek_aim(engine, partition);
 }
 
-void seek_failed(struct window_engine *engine, struct partition *partition)
+static void seek_failed(struct window_engine *engine, struct partition *partition)
 {
     /* The log start is always correct: records below T_{k-1} are dropped as they arrive. */
     if (++partition->seek->failed >= SEEK_TRIES)

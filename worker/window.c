@@ -122,7 +122,7 @@ void partition_place(struct window_engine *engine, struct partition *partition)
         heap_take(&engine->heaps[HEAP_MERGE], partition);
 }
 
-int64_t window_minimum_frontier(const struct window_engine *engine)
+static int64_t minimum_frontier(const struct window_engine *engine)
 {
     const struct partition *lowest = heap_top(&engine->heaps[HEAP_BLOCKING]);
     int64_t frontier = engine->safe_time;
@@ -203,7 +203,7 @@ static int64_t settled_through(const struct window_engine *engine)
     if (engine->safe_time == TIME_UNKNOWN)
         return TIME_UNKNOWN;
     int64_t settled = engine->safe_time - engine->settings.guard_us;
-    int64_t frontier = window_minimum_frontier(engine);
+    int64_t frontier = minimum_frontier(engine);
     return frontier < settled ? frontier : settled;
 }
 
@@ -221,7 +221,7 @@ static int64_t next_life(const struct window_engine *engine)
 static int64_t close_bound(const struct window_engine *engine)
 {
     if (engine->redo) {
-        int64_t frontier = window_minimum_frontier(engine);
+        int64_t frontier = minimum_frontier(engine);
         return frontier < engine->redo_end ? frontier : engine->redo_end;
     }
     int64_t bound = settled_through(engine);
@@ -449,22 +449,6 @@ bool window_is_through(const struct window_engine *engine)
 size_t window_partition_count(const struct window_engine *engine)
 {
     return engine->table.count;
-}
-
-bool window_previous_end(const struct window_engine *engine, struct broker_us *end)
-{
-    end->v = engine->previous_end;
-    return engine->previous_end != TIME_UNKNOWN;
-}
-
-bool window_blocker(const struct window_engine *engine, struct name *name, int64_t *offset)
-{
-    const struct partition *lowest = heap_top(&engine->heaps[HEAP_BLOCKING]);
-    if (lowest == NULL)
-        return false;
-    *name = (struct name){lowest->name, lowest->name_size};
-    *offset = lowest->position;
-    return true;
 }
 
 static int64_t first_wanted(const struct window_engine *engine, const struct partition *partition)

@@ -185,12 +185,8 @@ bool window_safe_time(const struct window_engine *engine, struct broker_us *safe
 bool window_is_through(const struct window_engine *engine);
 bool window_holds_records(const struct window_engine *engine);
 size_t window_partition_count(const struct window_engine *engine);
-/* T_{k-1}; false before the first record of START=earliest. */
-bool window_previous_end(const struct window_engine *engine, struct broker_us *end);
 /* Lost ranges that wait for a window, for telling them. */
 struct lost_range *window_lost(struct window_engine *engine, size_t *count);
-/* The partition with the lowest frontier, that holds the close back; false where none does. */
-bool window_blocker(const struct window_engine *engine, struct name *name, int64_t *offset);
 
 /* The checkpoint's entries, sorted by name (spec 3.5, 4). `tell` non-zero ends it. */
 typedef int window_position(void *argument, struct name partition, int64_t position, const struct partition_id *id);

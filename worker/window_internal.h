@@ -204,7 +204,6 @@ void partition_place(struct window_engine *engine, struct partition *partition);
 struct trouble *partition_trouble(struct partition *partition);
 int64_t partition_next_ts(const struct partition *partition);
 struct broker_us record_ts(const struct held_extent *held, size_t index);
-int64_t window_minimum_frontier(const struct window_engine *engine);
 uint64_t record_weight(const struct record *record, size_t name_size);
 void buffer_discard(struct window_engine *engine, struct partition *partition);
 void block_use(struct block *block, uint64_t weight);
@@ -245,7 +244,6 @@ size_t survey_records(struct window_engine *engine, struct partition *partition,
 void survey_plan(struct window_engine *engine, struct window_plan *plan);
 
 /* window_pages.c */
-void partition_forget(struct window_engine *engine, struct partition *partition);
 void partition_suspect(struct window_engine *engine, struct partition *partition);
 
 /* window_shed.c */
@@ -256,6 +254,5 @@ void window_drop_from(struct window_engine *engine, struct partition *partition,
 void seek_begin(struct window_engine *engine, struct partition *partition);
 enum window_read_result seek_answer(struct window_engine *engine, struct partition *partition,
                                     const struct fetch_entry *entry, const struct block *block);
-void seek_failed(struct window_engine *engine, struct partition *partition);
 
 #endif

@@ -97,7 +97,7 @@ static void named_now(struct window_engine *engine, struct partition *partition)
     engine->newest = partition;
 }
 
-void partition_forget(struct window_engine *engine, struct partition *partition)
+static void partition_forget(struct window_engine *engine, struct partition *partition)
 {
     for (int kind = 0; kind < HEAP_KINDS; kind++)
         heap_take(&engine->heaps[kind], partition);

@@ -13,7 +13,6 @@
 #define SAFE_LAG_US     5000000
 #define DEGRADED_LAG_US 30000000
 #define COARSE_US       1000000
-#define LINE_FEED       '\n'
 
 static const char *const names[] = {"cust-0420", "a/b", "p1",      "",  "caf\xc3\xa9", "dt=x",
                                     "q\"uote",   "p10", "p2",      "~", "back\\slash", "with blank",

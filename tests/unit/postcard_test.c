@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 /* A cursor over exactly these bytes, so that a sanitizer sees what is read past them. */
 static uint8_t *heap;
 

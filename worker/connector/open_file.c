@@ -100,7 +100,8 @@ static int take_compressed(void *argument, const uint8_t *bytes, size_t size)
     return sink_body_add(argument, bytes, size) ? 0 : QS_ERROR_NO_MEMORY;
 }
 
-int sink_body_compress(struct sink_body *body, enum setting_compression compression, struct error *error)
+/* As the shape says, in place. QS_ERROR_NO_MEMORY leaves it as it was. */
+static int compress_body(struct sink_body *body, enum setting_compression compression, struct error *error)
 {
     struct sink_body out = {0};
     int code = 0;
@@ -136,7 +137,7 @@ int open_file_finish(struct open_file *file, const struct sink_shape *shape, str
     if (closes && !sink_body_add(&file->body, "]", CLOSING_SIZE)) {
         return error_set(error, QS_ERROR_NO_MEMORY, "out of memory for the end of a file");
     }
-    int code = sink_body_compress(&file->body, shape->compression, error);
+    int code = compress_body(&file->body, shape->compression, error);
     file->finished = code == 0;
     if (code != 0 && closes) { /* it is tried again, and then closed again */
         file->body.pieces[file->body.count - 1].iov_len -= CLOSING_SIZE;

@@ -87,7 +87,4 @@ int open_file_key(const char *directory, int32_t partition, uint64_t first, uint
 /* Forgets everything and frees it. */
 void open_file_clear(struct open_file *file);
 
-/* Compresses body as shape says, in place; open_file_finish() does it. QS_ERROR_NO_MEMORY leaves it as it was. */
-int sink_body_compress(struct sink_body *body, enum setting_compression compression, struct error *error);
-
 #endif

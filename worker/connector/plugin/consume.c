@@ -66,7 +66,8 @@ void taking_succeeded(struct sink_partition *partition)
     partition->note_is_stale = true;
 }
 
-void taking_failed(struct sink_partition *partition)
+/* A call that failed adds to the batch before, since it comes again. */
+static void taking_failed(struct sink_partition *partition)
 {
     struct seen *current = &partition->current;
 
@@ -231,7 +232,8 @@ static int32_t take_record(struct taking *taking, const struct sink_record *reco
     return answer;
 }
 
-int32_t take_in_memory(struct taking *taking, struct error *error)
+/* Takes the batch into memory and uploads what gets full. */
+static int32_t take_in_memory(struct taking *taking, struct error *error)
 {
     struct sink_partition *partition = taking->partition;
     struct sink_record record;

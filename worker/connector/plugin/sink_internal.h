@@ -87,11 +87,8 @@ struct taking {
 /* consume.c. What is common to all durabilities; 0 or the answer. */
 bool taking_is_repeat(const struct sink_partition *partition, uint64_t offset, uint64_t hash);
 void taking_note_oddities(struct taking *taking, const struct sink_record *record, unsigned oddities);
-/* The records of this call are the batch before from now on; a call that failed adds to those, since it comes again. */
+/* The records of this call are the batch before from now on. */
 void taking_succeeded(struct sink_partition *partition);
-void taking_failed(struct sink_partition *partition);
-/* Takes the batch into memory and uploads what gets full. */
-int32_t take_in_memory(struct taking *taking, struct error *error);
 /* spool_take.c. Takes it into the spool. */
 int32_t take_spooled(struct taking *taking, struct error *error);
 

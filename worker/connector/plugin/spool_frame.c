@@ -14,7 +14,7 @@
 #define READ_SIZE   ((size_t)1 << 20)
 #define TABLE_LIMIT (UINT64_C(1) << 36)
 
-void spool_table_add(struct spool_table *table, const void *bytes, size_t size)
+static void table_add(struct spool_table *table, const void *bytes, size_t size)
 {
     if (size > table->capacity - table->size) {
         size_t capacity = 2 * table->capacity > table->size + size ? 2 * table->capacity : table->size + size + 64;
@@ -36,13 +36,13 @@ void spool_table_add_number(struct spool_table *table, uint64_t number)
 {
     uint64_t little = htole64(number);
 
-    spool_table_add(table, &little, sizeof little);
+    table_add(table, &little, sizeof little);
 }
 
 void spool_table_add_text(struct spool_table *table, const char *bytes, size_t size)
 {
     spool_table_add_number(table, size);
-    spool_table_add(table, bytes, size);
+    table_add(table, bytes, size);
 }
 
 const void *spool_table_bytes(struct spool_table *table, uint64_t size)

@@ -29,7 +29,6 @@ struct spool_table {
     size_t at; /* of reading */
     bool failed;
 };
-void spool_table_add(struct spool_table *table, const void *bytes, size_t size);
 void spool_table_add_number(struct spool_table *table, uint64_t number);
 /* Its size, then the bytes. */
 void spool_table_add_text(struct spool_table *table, const char *bytes, size_t size);
