@@ -119,7 +119,7 @@ START_TEST(what_passes_is_asked_again_with_one_backoff_for_all)
     ask(0);
     world_settle(&w, EVERYTHING);
     call_fail(world_call(&w, "changed q0"), QS_ERROR_STATUS, 500);
-    ck_assert_str_eq(discovery_error(discovery, &at), "scripted failure 500");
+    ck_assert_str_eq(discovery_error(discovery, &at), "changed q0: scripted failure 500");
     ck_assert_int_eq(at.v, w.wall + w.now);
     ask(1); /* waits for the backoff too */
     world_run(&w, 749, EVERYTHING);
