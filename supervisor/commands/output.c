@@ -77,11 +77,8 @@ int output_end(int code)
     if (broken == 0) {
         note(fflush(stdout) == 0);
     }
-    if (broken == 0) {
+    if (broken == 0 || broken == EPIPE) {
         return code;
-    }
-    if (broken == EPIPE) {
-        return EXIT_SUCCESS;
     }
     return command_fail(COMMAND_FAULT, "standard output: %s", strerror(broken));
 }

@@ -1,6 +1,6 @@
 /*
  * Standard output of a command. A reader that goes away (`queen-s3 cat orders | head`) is no fault: the command ends
- * quietly with 0. A disk that is full is one.
+ * quietly, with the code that it has by then. A disk that is full is one.
  */
 #ifndef SUPERVISOR_COMMANDS_OUTPUT_H
 #define SUPERVISOR_COMMANDS_OUTPUT_H
@@ -17,7 +17,7 @@ void output_format(const char *format, ...) __attribute__((format(printf, 1, 2))
 void output_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Nobody takes what is written any more: the rest of the work is for nothing. */
 bool output_closed(void);
-/* Last of all: `code`, or COMMAND_FAULT and one line where something could not be written; 0 where nobody reads. */
+/* Last of all: `code`, also where nobody reads; or COMMAND_FAULT and one line where something could not be written. */
 int output_end(int code);
 
 /* Likewise on standard error, behind "queen-s3: "; returns code. */

@@ -256,6 +256,8 @@ static int prove(struct recovering *recovering)
     int code = proof_lake(&proof, take_window);
     if (code == 0) {
         code = judge(recovering, &proof);
+    } else if (proof.failure.code == QS_OK) {
+        code = command_fail(COMMAND_FAULT, "%s: nobody reads what is found; nothing was written", recovering->queue);
     } else {
         code = command_fail(COMMAND_UNREACHABLE, "%s: %s", recovering->queue, proof.failure.message);
     }

@@ -17,7 +17,9 @@ static int verify_queue(struct bucket *bucket, const char *queue, bool deep)
     int code = proof_lake(&proof, NULL);
     if (code != 0 && proof.failure.code != QS_OK) {
         code = command_fail(COMMAND_UNREACHABLE, "%s: %s", queue, proof.failure.message);
-    } else if (code == 0) {
+    } else if (code != 0) {
+        code = COMMAND_FAULT; /* nobody reads any more, so not all was proved */
+    } else {
         proof_print_verdict(&proof);
         code = proof.faults > 0 ? COMMAND_FAULT : EXIT_SUCCESS;
     }
@@ -34,7 +36,7 @@ static int verify_all(const struct arguments *arguments, bool deep)
     if (code != 0) {
         return command_fail(code, "%s", error.message);
     }
-    for (size_t i = 0; i < arguments->word_count && code != COMMAND_UNREACHABLE && !output_closed(); i++) {
+    for (size_t i = 0; i < arguments->word_count && code != COMMAND_UNREACHABLE; i++) {
         int one = verify_queue(&bucket, arguments->words[i], deep);
         code = one > code ? one : code;
     }
@@ -73,7 +75,7 @@ static const struct command_option options[] = {
 
 static const struct command_exit exits[] = {
     {EXIT_SUCCESS, "all of it holds"},
-    {COMMAND_FAULT, "something doesn't hold; each fault is a line"},
+    {COMMAND_FAULT, "something doesn't hold, each fault is a line; or a reader went away before all was proved"},
     {COMMAND_CONFIGURATION, "arguments or settings are wrong"},
     {COMMAND_UNREACHABLE, "the bucket can't be reached"},
     {0, NULL},

@@ -536,6 +536,28 @@ class DamageTest(Lakes):
         shutil.copy(checkpoints[-1], checkpoints[-1].with_name('0000000099.json.zst'))
         self.found(environment, r'0000000099.json.zst: a checkpoint of window 99: its manifest is missing')
 
+    def test_nobody_reads(self):
+        """A reader that has gone makes nothing whole: 0 still means that all was looked at, and holds."""
+        folder, environment = self.damage()
+        self.assertEqual(self.unread(environment, 'verify', 'orders'), 0)
+        self.object(folder, 2).unlink()
+        for options in [], ['--deep']:
+            self.assertEqual(self.unread(environment, 'verify', *options, 'orders'), 1)
+        folder, environment = self.damage()
+        self.edit(folder, 2, lost=[{'partition': f'p-{i}', 'from': 3, 'to': 7} for i in range(5000)])
+        self.run_command(environment, 'verify', 'orders')
+        self.assertEqual(self.unread(environment, 'verify', 'orders'), 1, 'it ended before all was proved')
+        nowhere = {**environment, 'QUEEN_S3_QUEUES': 'orders', 'QUEEN_URL': f'http://127.0.0.1:{free_port()}'}
+        self.assertEqual(self.unread(nowhere, 'check'), 3)
+
+    def unread(self, environment: dict, *arguments) -> int:
+        reading, writing = os.pipe()
+        os.close(reading)
+        with open(writing, 'wb') as pipe:
+            return subprocess.run([BUILD / 'queen-s3', *arguments], env={'PATH': os.environ['PATH'], **environment},
+                                  stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.DEVNULL,
+                                  timeout=60).returncode
+
     def test_cat_of_damage(self):
         folder, environment = self.damage('parquet')
         key = self.object(folder, 2)
