@@ -1,6 +1,7 @@
 /* The bucket as a command sees it: bucket.h. */
 #include "supervisor/commands/bucket.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -369,6 +370,23 @@ void bucket_fetch_cancel(struct bucket *bucket, struct bucket_fetch *fetch)
 }
 
 /* ---- windows ---- */
+
+int bucket_check_follows(const struct window_query *query, int64_t last_k, const struct window_entry *entry,
+                         struct error *error)
+{
+    char queue[LAKE_NAME_SIZE];
+    char key[LAKE_KEY_SIZE];
+
+    if (last_k == 0 || entry->k == last_k + 1) {
+        return 0;
+    }
+    lake_escape_name(query->queue, queue);
+    if (lake_manifest_key(query->prefix, queue, last_k + 1, key, error) != 0) {
+        return error->code;
+    }
+    return error_set(error, QS_ERROR_NOT_FOUND, "the manifest %s: missing, though window %" PRId64 " is there", key,
+                     entry->k);
+}
 
 static void windows_ready(void *argument)
 {

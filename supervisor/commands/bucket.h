@@ -85,6 +85,11 @@ typedef int bucket_window(void *argument, const struct window_entry *entry);
 int bucket_windows(struct bucket *bucket, const struct window_query *query, bucket_window *take, void *argument,
                    struct error *error);
 
+/* Windows have no hole in k (spec 2.5). 0 where `entry` follows window last_k (0: none was before); else negative, and
+ * *error names the manifest that is missing. */
+int bucket_check_follows(const struct window_query *query, int64_t last_k, const struct window_entry *entry,
+                         struct error *error);
+
 /* The exit code for a failure: of what was found (COMMAND_FAULT), or to find anything (COMMAND_UNREACHABLE). */
 int bucket_exit_code(const struct error *error);
 /* Says that a query found nothing; COMMAND_FAULT. */

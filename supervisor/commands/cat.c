@@ -18,8 +18,9 @@
 
 struct cat {
     struct bucket *bucket;
+    const struct window_query *query;
     struct object_filter filter;
-    uint64_t windows;
+    int64_t last_k; /* 0: no window yet */
     struct byte_buffer line;
     int code; /* the exit code, once something went wrong */
 };
@@ -112,13 +113,18 @@ static bool is_wanted(const struct cat *cat, const struct manifest_object *entry
 static int take_window(void *argument, const struct window_entry *entry)
 {
     struct cat *cat = argument;
+    struct error error;
     int code = 0;
 
+    if (bucket_check_follows(cat->query, cat->last_k, entry, &error) != 0) {
+        cat->code = command_fail(bucket_exit_code(&error), "%s", error.message);
+        return 1;
+    }
     if (entry->manifest == NULL) {
         cat->code = command_fail(bucket_exit_code(&entry->error), "%s", entry->error.message);
         return 1;
     }
-    cat->windows++;
+    cat->last_k = entry->k;
     for (size_t i = 0; i < entry->manifest->object_count && code == 0; i++) {
         if (is_wanted(cat, &entry->manifest->objects[i])) {
             code = print_object(cat, entry->manifest, &entry->manifest->objects[i]);
@@ -130,6 +136,7 @@ static int take_window(void *argument, const struct window_entry *entry)
 static int print_queue(struct bucket *bucket, const struct window_query *query, const struct name *partition)
 {
     struct cat cat = {.bucket = bucket,
+                      .query = query,
                       .filter = {.partition = partition,
                                  .has_since = query->has_since,
                                  .has_until = query->has_until,
@@ -142,7 +149,7 @@ static int print_queue(struct bucket *bucket, const struct window_query *query, 
     if (code < 0) {
         return command_fail(bucket_exit_code(&error), "%s", error.message);
     }
-    if (cat.code == 0 && cat.windows == 0) {
+    if (cat.code == 0 && cat.last_k == 0) {
         return command_no_window(bucket, query);
     }
     return cat.code;
@@ -202,7 +209,8 @@ static const struct command_option options[] = {
 static const struct command_exit exits[] = {
     {EXIT_SUCCESS, "the records have been printed, or a reader went away, as head does"},
     {COMMAND_FAULT,
-     "there is no such window, or an object is missing or damaged (what came before it has been printed)"},
+     "there is no such window, or a manifest or an object is missing or damaged (what came before it has been "
+     "printed)"},
     {COMMAND_CONFIGURATION, "arguments or settings are wrong"},
     {COMMAND_UNREACHABLE, "the bucket can't be reached"},
     {0, NULL},

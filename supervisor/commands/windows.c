@@ -15,7 +15,9 @@
 #include "supervisor/commands/output.h"
 
 struct windows {
+    const struct window_query *query;
     bool json;
+    int64_t last_k;
     uint64_t count;
     uint64_t records;
     uint64_t bytes;
@@ -117,10 +119,14 @@ static int take_window(void *argument, const struct window_entry *entry)
     struct windows *windows = argument;
     const struct manifest *manifest = entry->manifest;
 
+    if (bucket_check_follows(windows->query, windows->last_k, entry, &windows->error) != 0) {
+        return 1;
+    }
     if (manifest == NULL) {
         windows->error = entry->error;
         return 1;
     }
+    windows->last_k = entry->k;
     uint64_t lost = count_lost(manifest);
     if (windows->count == 0 && !windows->json) {
         print_head();
@@ -140,7 +146,7 @@ static int take_window(void *argument, const struct window_entry *entry)
 
 static int print_windows(struct bucket *bucket, const struct window_query *query, bool json)
 {
-    struct windows windows = {.json = json};
+    struct windows windows = {.query = query, .json = json};
     struct error error;
 
     if (bucket_windows(bucket, query, take_window, &windows, &error) < 0) {
@@ -203,7 +209,7 @@ static const struct command_option options[] = {
 
 static const struct command_exit exits[] = {
     {EXIT_SUCCESS, "the windows have been listed"},
-    {COMMAND_FAULT, "there is no such window, or a manifest can't be read"},
+    {COMMAND_FAULT, "there is no such window, or a manifest is missing or can't be read"},
     {COMMAND_CONFIGURATION, "arguments or settings are wrong"},
     {COMMAND_UNREACHABLE, "the bucket can't be reached"},
     {0, NULL},

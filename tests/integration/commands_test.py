@@ -408,6 +408,22 @@ class DamageTest(Lakes):
         self.found(environment, r'windows/0000000002.json: the manifest is missing',
                    r'w-0000000002-\S+: no manifest names it')
 
+    def test_what_is_listed_has_no_hole(self):
+        """Who reads on behind a manifest that is missing leaves records out, so nobody does so unawares."""
+        folder, environment = self.damage()
+        third = json.loads(self.manifest(folder, 3).read_text())
+        first = self.run_command(environment, 'cat', 'orders', '--window', 1)
+        self.manifest(folder, 2).unlink()
+        for arguments, printed in ((['cat', 'orders'], first.splitlines()), (['windows', '--json', 'orders'], [1])):
+            result = command(environment, *arguments)
+            self.assertEqual(result.returncode, 1)
+            self.assertEqual(result.stderr.decode(), f'queen-s3: the manifest {folder.name}/_queen/orders/windows/'
+                                                     '0000000002.json: missing, though window 3 is there\n')
+            lines = result.stdout.decode().splitlines()
+            self.assertEqual([json.loads(line)['k'] for line in lines] if printed == [1] else lines, printed)
+        for arguments in ['cat', 'orders'], ['windows', 'orders']:
+            self.run_command(environment, *arguments, '--since', third['tStart'])
+
     def test_first_and_last_manifest_missing(self):
         folder, environment = self.damage()
         last = len(list(self.manifest(folder, 1).parent.iterdir()))
