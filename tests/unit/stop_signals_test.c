@@ -53,7 +53,10 @@ END_TEST
 
 static struct stop_side side_of(enum side side, struct mono_ms now)
 {
-    return side == NEVER ? (struct stop_side){0} : (struct stop_side){true, {now.v - ages[side]}};
+    struct stop_side none = {0};
+    struct stop_side told = {true, {now.v - ages[side]}};
+
+    return side == NEVER ? none : told;
 }
 
 START_TEST(every_cell)

@@ -953,10 +953,10 @@ struct asked {
 
 static struct asked wait_for_asked(void)
 {
-    char *end = NULL;
-    struct asked asked = {.pid = strtol(wait_for("asked ") + strlen("asked "), &end, 10)};
+    char *behind = NULL;
+    struct asked asked = {.pid = strtol(wait_for("asked ") + strlen("asked "), &behind, 10)};
 
-    asked.lines = strtol(end, NULL, 10);
+    asked.lines = strtol(behind, NULL, 10);
     return asked;
 }
 
