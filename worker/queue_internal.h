@@ -221,6 +221,8 @@ void lease_claim(struct queue *queue);
 void lease_refresh(struct queue *queue);
 void lease_release(struct queue *queue, void (*done)(struct queue *queue));
 void lease_drop(struct queue *queue);
+/* Of a kv call, and the longest pause between two tries of it (spec 3.6). */
+int64_t lease_kv_timeout_ms(const struct queue *queue);
 /* Another instance has it: its name, for status. */
 void lease_held_by(struct queue *queue, const char *holder);
 void guarded_start(struct queue *queue, const char *key, char *value, int64_t *version,

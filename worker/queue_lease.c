@@ -32,7 +32,7 @@ static int64_t lease_ttl_seconds(const struct queue *queue)
     return seconds > 0 ? seconds : 1;
 }
 
-static int64_t kv_timeout_ms(const struct queue *queue)
+int64_t lease_kv_timeout_ms(const struct queue *queue)
 {
     int64_t third = lease_ttl_ms(queue) / 3;
     return third < 3000 ? third : 3000;
@@ -103,7 +103,7 @@ static int64_t chain_delay(struct queue *queue, const struct error *error)
         queue->lease.retry.failures = 1;
         return FIRST_LOOK_MS;
     }
-    return retry_delay(&queue->lease.retry, queue->world, error, kv_timeout_ms(queue));
+    return retry_delay(&queue->lease.retry, queue->world, error, lease_kv_timeout_ms(queue));
 }
 
 /* ---- claim ---- */
@@ -347,8 +347,8 @@ static void read_back(void *argument)
     const char *keys[2] = {queue->lease_key, lease->write.key};
     struct kv_operation get = {.kind = KV_GET_MANY, .keys = keys, .key_count = lease->write.active ? 2 : 1};
     lease->judging = lease->write.active;
-    lease->call =
-        queue->world->queen->operations->kv(queue->world->queen, &get, 1, kv_timeout_ms(queue), read_back_done, queue);
+    lease->call = queue->world->queen->operations->kv(queue->world->queen, &get, 1, lease_kv_timeout_ms(queue),
+                                                      read_back_done, queue);
 }
 
 /* ---- guarded writes ---- */
@@ -392,7 +392,7 @@ static void guarded_send(void *argument)
                                           .has_expect = true,
                                           .expect = *write->version,
                                           .required = true};
-    lease->call = queue->world->queen->operations->kv(queue->world->queen, operations, 2, kv_timeout_ms(queue),
+    lease->call = queue->world->queen->operations->kv(queue->world->queen, operations, 2, lease_kv_timeout_ms(queue),
                                                       guarded_done, queue);
 }
 
@@ -446,8 +446,8 @@ static void release_done(void *argument, const struct error *error, const struct
 static void release_remove(struct queue *queue, int64_t version)
 {
     struct kv_operation remove = {.kind = KV_DELETE, .key = queue->lease_key, .has_expect = true, .expect = version};
-    queue->lease.call =
-        queue->world->queen->operations->kv(queue->world->queen, &remove, 1, kv_timeout_ms(queue), release_done, queue);
+    queue->lease.call = queue->world->queen->operations->kv(queue->world->queen, &remove, 1, lease_kv_timeout_ms(queue),
+                                                            release_done, queue);
 }
 
 static void release_found(void *argument, const struct error *error, const struct kv_answer *answer)
@@ -468,8 +468,8 @@ static void release_look(struct queue *queue)
 {
     const char *keys[1] = {queue->lease_key};
     struct kv_operation get = {.kind = KV_GET_MANY, .keys = keys, .key_count = 1};
-    queue->lease.call =
-        queue->world->queen->operations->kv(queue->world->queen, &get, 1, kv_timeout_ms(queue), release_found, queue);
+    queue->lease.call = queue->world->queen->operations->kv(queue->world->queen, &get, 1, lease_kv_timeout_ms(queue),
+                                                            release_found, queue);
 }
 
 static void release_last_write(void *argument, const struct error *error, const struct kv_result *result)

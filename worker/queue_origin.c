@@ -29,12 +29,17 @@ static void checkpoint_manifest_get(void *argument);
 static void clock_read(void *argument);
 static void engine_start(struct queue *queue);
 
-static void step_again(struct queue *queue, const char *what, const struct error *error, void (*step)(void *))
+static void step_again_within(struct queue *queue, const char *what, const struct error *error, void (*step)(void *),
+                              int64_t cap_ms)
 {
     queue_note(queue, &queue->other_limit, what, error);
     timer_set(queue->world->timers, &queue->origin_timer,
-              world_after(queue->world, retry_delay(&queue->origin_retry, queue->world, error, RETRY_CAP_MS)), step,
-              queue);
+              world_after(queue->world, retry_delay(&queue->origin_retry, queue->world, error, cap_ms)), step, queue);
+}
+
+static void step_again(struct queue *queue, const char *what, const struct error *error, void (*step)(void *))
+{
+    step_again_within(queue, what, error, step, RETRY_CAP_MS);
 }
 
 /* ---- the pointers ---- */
@@ -45,6 +50,8 @@ static bool read_committed(struct queue *queue, const cJSON *value)
     if (!pointer_read(value, &queue->committed_k, &end))
         return false;
     queue->committed_end = end.v;
+    if (end.v > queue->through)
+        queue->through = end.v;
     return true;
 }
 
@@ -101,7 +108,7 @@ static void pointers_done(void *argument, const struct error *error, const struc
     if (error->code != QS_OK && !error->retriable)
         queue_stop(queue, "reading the pointers: %s", error->message);
     else if (error->code != QS_OK || answer->precondition_failed || answer->count != 1)
-        step_again(queue, "reading the pointers", error, pointers_read);
+        step_again_within(queue, "reading the pointers", error, pointers_read, lease_kv_timeout_ms(queue));
     else
         pointers_take(queue, &answer->results[0]);
 }
@@ -111,7 +118,8 @@ static void pointers_read(void *argument)
     struct queue *queue = argument;
     const char *keys[2] = {queue->intent_key, queue->committed_key};
     struct kv_operation get = {.kind = KV_GET_MANY, .keys = keys, .key_count = 2};
-    queue->origin_call = queue->world->queen->operations->kv(queue->world->queen, &get, 1, 30000, pointers_done, queue);
+    queue->origin_call = queue->world->queen->operations->kv(queue->world->queen, &get, 1, lease_kv_timeout_ms(queue),
+                                                             pointers_done, queue);
 }
 
 void origin_begin(struct queue *queue)
@@ -202,6 +210,8 @@ static void manifest_of_redo(struct queue *queue, const struct manifest *manifes
         log_line(LOG_INFO, queue->name, "window %" PRId64 " is up already: only its pointer is written",
                  manifest->bounds.k);
         commit_from_manifest(queue, manifest->records, manifest->bytes, manifest_lost(manifest));
+    } else if (strcmp(manifest->sink, queue->host->settings->sink) != 0) {
+        stop_for_lake_of(queue, manifest->sink);
     } else {
         pointer_holds(queue);
     }
