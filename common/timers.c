@@ -68,6 +68,14 @@ static void make_room(struct timers *timers)
     timers->heap = memory_grow(timers->heap, &timers->capacity, needed, sizeof(struct timer *));
 }
 
+void timer_extend(struct timers *timers, struct timer *timer, struct mono_ms deadline, void (*fire)(void *),
+                  void *argument)
+{
+    if (!timer_is_set(timer) || timer->deadline.v < deadline.v) {
+        timer_set(timers, timer, deadline, fire, argument);
+    }
+}
+
 void timer_cancel(struct timers *timers, struct timer *timer)
 {
     if (timer->index == 0) {

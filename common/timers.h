@@ -30,6 +30,9 @@ void timers_free(struct timers *timers);
 /* Sets or sets anew. Out of memory ends the process: a worker without timers is a worker to be restarted. */
 void timer_set(struct timers *timers, struct timer *timer, struct mono_ms deadline, void (*fire)(void *),
                void *argument);
+/* As timer_set(), but one that is set to a later deadline keeps it. */
+void timer_extend(struct timers *timers, struct timer *timer, struct mono_ms deadline, void (*fire)(void *),
+                  void *argument);
 void timer_cancel(struct timers *timers, struct timer *timer);
 bool timer_is_set(const struct timer *timer);
 /* The next deadline; false where none is set. */

@@ -139,8 +139,9 @@ static void call_failed(struct discovery *discovery, struct discovery_call *call
             list_append(discovery, call->requests[i]);
         }
     int64_t delay = retry_delay(&discovery->retry, discovery->world, error, RETRY_CAP_MS);
-    timer_set(discovery->world->timers, &discovery->backoff, world_after(discovery->world, delay), flush_now,
-              discovery);
+    /* Of several calls that fail the one that was told to wait longest decides. */
+    timer_extend(discovery->world->timers, &discovery->backoff, world_after(discovery->world, delay), flush_now,
+                 discovery);
 }
 
 static void call_answered(struct discovery *discovery, struct discovery_call *call, const struct changed_answer *answer)

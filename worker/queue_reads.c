@@ -138,6 +138,13 @@ static void read_again(void *argument)
     queue_step(queue);
 }
 
+/* Of several calls that fail the one that was told to wait longest decides. */
+static void pause_reading(struct queue *queue, int64_t delay)
+{
+    queue->reading_paused = true;
+    timer_extend(queue->world->timers, &queue->read_timer, world_after(queue->world, delay), read_again, queue);
+}
+
 /* An answer outgrew what was reserved for it: records are larger than they were taken for. The next calls ask for less and
  * reserve more, after a pause that keeps a small budget from having the same answer sent again and again. */
 static void outgrown(struct queue *queue)
@@ -147,9 +154,7 @@ static void outgrown(struct queue *queue)
     if (queue->average_record < CALL_WEIGHT_MAX)
         queue->average_record *= 2;
     queue->ratio_percent = queue->ratio_percent < RATIO_PERCENT_MAX / 2 ? queue->ratio_percent * 2 : RATIO_PERCENT_MAX;
-    queue->reading_paused = true;
-    timer_set(queue->world->timers, &queue->read_timer,
-              world_after(queue->world, (int64_t)OUTGROWN_PAUSE_MS << queue->short_of_room), read_again, queue);
+    pause_reading(queue, (int64_t)OUTGROWN_PAUSE_MS << queue->short_of_room);
 }
 
 static void call_failed(struct queue *queue, struct read_call *call, const struct error *error)
@@ -167,10 +172,7 @@ static void call_failed(struct queue *queue, struct read_call *call, const struc
         return;
     }
     queue_note(queue, &queue->fetch_limit, "fetch", error);
-    queue->reading_paused = true;
-    timer_set(queue->world->timers, &queue->read_timer,
-              world_after(queue->world, retry_delay(&queue->read_retry, queue->world, error, RETRY_CAP_MS)), read_again,
-              queue);
+    pause_reading(queue, retry_delay(&queue->read_retry, queue->world, error, RETRY_CAP_MS));
 }
 
 static void call_answered(struct queue *queue, struct read_call *call, const struct fetch_answer *answer)

@@ -137,6 +137,22 @@ START_TEST(what_passes_is_asked_again_with_one_backoff_for_all)
 }
 END_TEST
 
+START_TEST(a_call_that_fails_shortens_no_other_calls_wait)
+{
+    begin();
+    for (int i = 0; i <= QUEEN_CHANGED_ENTRIES_MAX; i++)
+        ask(i);
+    world_settle(&w, EVERYTHING);
+    call_fail_after(world_call(&w, "changed q0*"), QS_ERROR_STATUS, 429, 10000);
+    call_fail(world_call(&w, "changed q64"), QS_ERROR_STATUS, 500);
+    ck_assert_int_eq(world_next_timer(&w), 10000);
+    world_run(&w, 10000, NOTHING);
+    ck_assert_int_eq(seats[0].pages, 1);
+    ck_assert_int_eq(seats[64].pages, 1);
+    end();
+}
+END_TEST
+
 START_TEST(after_a_success_the_backoff_begins_anew)
 {
     begin();
@@ -298,6 +314,7 @@ int main(void)
     tcase_add_test(cases, pages_asked_for_in_one_turn_travel_together);
     tcase_add_test(cases, sixty_four_a_call_and_eight_calls_at_once);
     tcase_add_test(cases, what_passes_is_asked_again_with_one_backoff_for_all);
+    tcase_add_test(cases, a_call_that_fails_shortens_no_other_calls_wait);
     tcase_add_test(cases, after_a_success_the_backoff_begins_anew);
     tcase_add_test(cases, a_bad_entry_is_found_by_asking_each_alone);
     tcase_add_test(cases, a_refusal_of_the_caller_is_everybodys);

@@ -286,6 +286,34 @@ START_TEST(no_more_calls_at_a_time_than_configured)
 }
 END_TEST
 
+START_TEST(a_call_that_fails_shortens_no_other_calls_wait)
+{
+    for (int outgrown = 0; outgrown < 2; outgrown++) {
+        begin();
+        rig.settings.fetch_concurrency = 2;
+        rig.settings.target_bytes = 1 << 20;
+        for (int i = 0; i < LOG_RECORDS_MAX; i++) {
+            world_push(&rig.w, "p0", T0 + SECOND, 20000);
+            world_push(&rig.w, "p1", T0 + SECOND, 20000);
+        }
+        rig_start();
+        while (world_open_calls(&rig.w) < 2) {
+            if (world_has_call(&rig.w, "fetch*"))
+                call_answer(call("fetch*"));
+            world_run(&rig.w, 250, KIND(CALL_FETCH));
+        }
+        call_fail_after(call("fetch*"), QS_ERROR_STATUS, 429, 30000);
+        call_fail(call("fetch*"), outgrown ? QS_ERROR_NO_ROOM : QS_ERROR_STATUS, 500);
+        world_mark(&rig.w);
+        world_run(&rig.w, 29000, KIND(CALL_FETCH));
+        ck_assert_str_eq(world_trace(&rig.w, KIND(CALL_FETCH)), "");
+        world_run(&rig.w, 1000, KIND(CALL_FETCH));
+        ck_assert_str_ne(world_trace(&rig.w, KIND(CALL_FETCH)), "");
+        rig_end();
+    }
+}
+END_TEST
+
 START_TEST(an_answer_that_outgrew_its_reservation_is_asked_for_with_more)
 {
     begin_reading(3, 10);
@@ -436,6 +464,7 @@ static void add_reads(Suite *all)
     tcase_add_test(cases, a_hole_is_asked_for_three_times_over_ten_seconds_before_it_is_lost);
     tcase_add_test(cases, a_hole_that_closes_loses_nothing);
     tcase_add_test(cases, no_more_calls_at_a_time_than_configured);
+    tcase_add_test(cases, a_call_that_fails_shortens_no_other_calls_wait);
     tcase_add_test(cases, an_answer_that_outgrew_its_reservation_is_asked_for_with_more);
     suite_add_tcase(all, cases);
 }
