@@ -109,7 +109,7 @@ enum window_read_result seek_answer(struct window_engine *engine, struct partiti
     if (partition->seek == NULL)
         return WINDOW_READ_DONE;
     partition->held_back = true;
-    partition->pinned = true;
+    partition->pins++;
     partition_trouble(partition)->failures++;
     partition_place(engine, partition);
     return WINDOW_READ_FAULT;

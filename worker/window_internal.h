@@ -95,11 +95,12 @@ struct partition {
     bool has_id;
     bool in_flight;
     bool held_back; /* until window_read_ready(), or its life ends */
-    bool pinned;    /* the caller will give it to window_read_ready(): it must stay */
     bool empty;     /* came back empty below its watermark */
     bool gone;      /* a full enumeration did not name it */
     bool member;    /* has records counted into the window being filled */
     bool has_lost;  /* some of its ranges wait in engine->lost */
+    uint32_t pins; /* how often the caller will yet give it to window_read_ready(), for this life or one before: it must
+                     * stay until then */
     struct buffer *buffer;
     struct seek *seek;
     struct trouble *trouble;

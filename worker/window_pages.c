@@ -363,7 +363,7 @@ static void end_suspects(struct window_engine *engine, const struct window_pass 
 static bool can_be_forgotten(const struct partition *partition)
 {
     return !partition_is_behind(partition) && partition->buffer == NULL && !partition->in_flight &&
-           !partition->pinned && !partition->has_lost && !partition->member;
+           partition->pins == 0 && !partition->has_lost && !partition->member;
 }
 
 /* Not named for two full enumerations, caught up and empty: forgotten. Only partitions at the old end are looked at. */

@@ -99,7 +99,7 @@ void window_read_failed(struct window_engine *engine, const struct window_read *
 void window_read_ready(struct window_engine *engine, struct partition *partition)
 {
     partition->held_back = false;
-    partition->pinned = false;
+    partition->pins--;
     partition_place(engine, partition);
 }
 
@@ -110,7 +110,7 @@ static enum window_read_result hold_back(struct window_engine *engine, struct pa
 {
     partition_trouble(partition)->failures++;
     partition->held_back = true;
-    partition->pinned = true;
+    partition->pins++;
     partition_place(engine, partition);
     return why;
 }

@@ -446,6 +446,36 @@ START_TEST(what_was_read_of_a_new_life_before_it_was_known_comes_once)
 }
 END_TEST
 
+START_TEST(one_held_back_in_two_lives_stays_until_both_times_have_come)
+{
+    struct window_read read;
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 4);
+    lane->has_id = true;
+    for (int life = 0; life < 2; life++) {
+        lanes_pass(&lanes, true, TEN + (10 + life) * SECOND_US);
+        ck_assert(window_next_read(lanes.engine, &read));
+        ck_assert_int_eq(lanes_answer_empty(&lanes, &read, FETCH_PASSING, 0, 4), WINDOW_READ_FAULT);
+        if (life == 0)
+            create_again(lane, 4, TEN + 5 * SECOND_US);
+    }
+    struct partition *partition = read.partition;
+    window_read_ready(lanes.engine, partition);
+    lanes_read_all(&lanes);
+    lanes_pass(&lanes, true, TEN + HOUR_US);
+    struct window_plan plan = lanes_close(&lanes, false);
+    window_plan_free(&plan);
+    lane->hidden = true;
+    for (int pass = 0; pass < 4; pass++)
+        lanes_pass(&lanes, true, TEN + (3700 + pass) * SECOND_US);
+    ck_assert_uint_eq(window_partition_count(lanes.engine), 1);
+    window_read_ready(lanes.engine, partition);
+    lanes_pass(&lanes, true, TEN + 3800 * SECOND_US);
+    ck_assert_uint_eq(window_partition_count(lanes.engine), 0);
+    lanes_end(&lanes);
+}
+END_TEST
+
 START_TEST(a_pass_of_a_node_that_lags_ends_no_partition)
 {
     lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
@@ -510,6 +540,7 @@ int main(void)
     tcase_add_test(tests, one_that_is_gone_can_come_back);
     tcase_add_test(tests, a_page_that_names_a_life_that_is_over_is_a_node_that_lags);
     tcase_add_test(tests, what_was_read_of_a_new_life_before_it_was_known_comes_once);
+    tcase_add_test(tests, one_held_back_in_two_lives_stays_until_both_times_have_come);
     tcase_add_test(tests, a_pass_of_a_node_that_lags_ends_no_partition);
     tcase_add_test(tests, what_lies_before_the_start_is_no_broken_promise);
     suite_add_tcase(suite, tests);
