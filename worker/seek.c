@@ -12,9 +12,14 @@
 
 static void seek_end(struct window_engine *engine, struct partition *partition, int64_t position)
 {
+    const struct seek *seek = partition->seek;
+    if (seek->has_gap && seek->gap_from < position)
+        gap_open(partition, seek->gap_from, position - 1);
     free(partition->seek);
     partition->seek = NULL;
     partition->position = position;
+    if (position >= partition->watermark)
+        window_settle_gap(engine, partition, false, 0);
     partition->moved = engine->page_calls;
     partition->frontier = TIME_UNKNOWN;
     partition_place(engine, partition);
@@ -64,6 +69,7 @@ static void seek_narrow(struct seek *seek, const struct record *records, size_t 
         if (records[i].ts.v < target) {
             if (records[i].offset >= seek->low)
                 seek->low = records[i].offset + 1;
+            seek->has_gap = false; /* what lies before a committed record is committed */
         } else {
             /* What can't be read between the probe and its first record starts the reading too: a hole costs nothing. */
             int64_t bound = i == 0 ? seek->probe : records[i].offset;
@@ -79,6 +85,15 @@ static void seek_narrow(struct seek *seek, const struct record *records, size_t 
         seek->high = seek->low;
 }
 
+/* Retention moves the lower end. */
+static void seek_overrun(struct seek *seek, int64_t log_start)
+{
+    if (!seek->has_gap)
+        seek->gap_from = seek->low;
+    seek->has_gap = true;
+    seek->low = log_start;
+}
+
 enum window_read_result seek_answer(struct window_engine *engine, struct partition *partition,
                                     const struct fetch_entry *entry, const struct block *block)
 {
@@ -88,7 +103,7 @@ enum window_read_result seek_answer(struct window_engine *engine, struct partiti
     if (entry->high_watermark > partition->watermark)
         partition->watermark = entry->high_watermark;
     if (entry->log_start > seek->low)
-        seek->low = entry->log_start;
+        seek_overrun(seek, entry->log_start);
     if (seek->high < seek->low)
         seek->high = seek->low;
     if (entry->status == FETCH_OK && entry->record_count > 0) {

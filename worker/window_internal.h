@@ -52,6 +52,8 @@ struct seek {
     int64_t step;    /* of the gallop; 0: bisecting */
     int64_t probe;   /* the offset asked for */
     uint32_t failed; /* tries of this probe */
+    bool has_gap;    /* retention took what lies from gap_from on below low, and nothing says that it was committed */
+    int64_t gap_from;
 };
 
 /* What a surveyed redo found of one partition. */
@@ -215,6 +217,10 @@ int compare_partitions(const void *a, const void *b);
 
 /* window_plan.c */
 void plan_build(struct window_engine *engine, struct window_plan *plan);
+
+/* window_reads.c */
+/* Offsets that can't be read any more; the record after them says whether they are lost. */
+void gap_open(struct partition *partition, int64_t from, int64_t to);
 
 /* window_lost.c */
 void window_lose(struct window_engine *engine, struct partition *partition, int64_t from, int64_t to,

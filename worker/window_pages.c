@@ -134,13 +134,16 @@ static void partition_start(struct window_engine *engine, struct partition *part
 {
     struct name name = {partition->name, partition->name_size};
     const struct known_position *known = known_find(engine, name);
-    if (known != NULL) {
+    /* All of it is committed, whatever retention has taken of it since. */
+    bool long_done =
+        engine->previous_end != TIME_UNKNOWN && page->last_write_at.v + LAST_WRITE_SLACK_US < engine->previous_end;
+    if (known != NULL && !(long_done && known_holds(known, page))) {
         partition->position = known_holds(known, page) ? known->position : page->log_start;
         if (partition->watermark < partition->position)
             partition->watermark = partition->position;
     } else if (engine->from_log_start || engine->previous_end == TIME_UNKNOWN) {
         partition->position = page->log_start;
-    } else if (page->last_write_at.v + LAST_WRITE_SLACK_US < engine->previous_end) {
+    } else if (long_done) {
         partition->position = partition->watermark;
     } else {
         seek_begin(engine, partition);

@@ -115,7 +115,7 @@ static enum window_read_result hold_back(struct window_engine *engine, struct pa
     return why;
 }
 
-static void gap_open(struct partition *partition, int64_t from, int64_t to)
+void gap_open(struct partition *partition, int64_t from, int64_t to)
 {
     struct trouble *trouble = partition_trouble(partition);
     if (!trouble->has_gap)

@@ -67,6 +67,25 @@ START_TEST(one_long_done_starts_at_its_end_unread)
 }
 END_TEST
 
+START_TEST(one_long_done_has_lost_nothing_though_retention_has_passed_its_checkpoint)
+{
+    size_t count;
+    struct name name = {"a", 1};
+    begin_after(TEN);
+    window_add_position(lanes.engine, name, 40, NULL);
+    struct lane *lane = lane_add(&lanes, "a");
+    for (int64_t i = 0; i < 100; i++)
+        lane_push(lane, TEN - 2 * SECOND_US - 1);
+    lane->log_start = 100;
+    lanes_pass(&lanes, true, TEN + HOUR_US);
+    lanes_read_all(&lanes);
+    window_lost(lanes.engine, &count);
+    ck_assert_uint_eq(count, 0);
+    ck_assert(window_is_through(lanes.engine));
+    lanes_end(&lanes);
+}
+END_TEST
+
 START_TEST(three_failed_tries_fall_back_to_the_log_start)
 {
     struct window_read read;
@@ -127,6 +146,29 @@ START_TEST(retention_during_a_seek_moves_its_lower_end)
     ck_assert_uint_eq(plan.records, 30);
     window_plan_free(&plan);
     lanes_end(&lanes);
+}
+END_TEST
+
+/* The record that is left first says whether there was more of the window before it. */
+START_TEST(what_retention_takes_of_a_seek_is_lost_unless_it_was_committed)
+{
+    for (int64_t log_start = 10; log_start <= 60; log_start += 10) {
+        size_t count;
+        begin_after(TEN);
+        struct lane *lane = lane_add(&lanes, "a");
+        for (int64_t i = 0; i < 60; i++)
+            lane_push(lane, TEN + (i - 30) * SECOND_US);
+        lanes_pass(&lanes, true, TEN + HOUR_US);
+        ck_assert(lanes_read(&lanes)); /* the last one: it isn't committed */
+        lane->log_start = log_start;
+        lanes_read_all(&lanes);
+        const struct lost_range *lost = window_lost(lanes.engine, &count);
+        ck_assert_uint_eq(count, log_start >= 30);
+        if (count > 0)
+            ck_assert_int_eq(lost->to, log_start - 1);
+        ck_assert(window_is_through(lanes.engine) == (log_start == 60));
+        lanes_end(&lanes);
+    }
 }
 END_TEST
 
@@ -241,9 +283,11 @@ int main(void)
     TCase *tests = tcase_create("seek");
     tcase_add_loop_test(tests, every_start_of_every_length_is_found, 1, 70);
     tcase_add_test(tests, one_long_done_starts_at_its_end_unread);
+    tcase_add_test(tests, one_long_done_has_lost_nothing_though_retention_has_passed_its_checkpoint);
     tcase_add_test(tests, three_failed_tries_fall_back_to_the_log_start);
     tcase_add_test(tests, a_hole_is_no_obstacle_to_a_seek);
     tcase_add_test(tests, retention_during_a_seek_moves_its_lower_end);
+    tcase_add_test(tests, what_retention_takes_of_a_seek_is_lost_unless_it_was_committed);
     tcase_add_loop_test(tests, what_is_shed_is_read_again, 1, 40);
     tcase_add_test(tests, what_is_counted_is_never_shed);
     tcase_add_test(tests, a_spent_block_is_let_go);
