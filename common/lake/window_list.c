@@ -146,9 +146,6 @@ static void got_manifest(void *argument, const struct error *error, char *bytes,
         check_manifest(slot, bytes, size);
         free(bytes);
     }
-    if (!slot->whole) {
-        error_prefix(&slot->error, "the manifest %s", slot->key);
-    }
     slot->done = true;
     proceed(slot->attempt.list);
 }

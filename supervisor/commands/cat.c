@@ -121,7 +121,8 @@ static int take_window(void *argument, const struct window_entry *entry)
         return 1;
     }
     if (entry->manifest == NULL) {
-        cat->code = command_fail(bucket_exit_code(&entry->error), "%s", entry->error.message);
+        cat->code =
+            command_fail(bucket_exit_code(&entry->error), "the manifest %s: %s", entry->key, entry->error.message);
         return 1;
     }
     cat->last_k = entry->k;

@@ -83,13 +83,22 @@ static void check_bounds(const struct checking *checking)
     }
 }
 
+/* Whether an hour is one of the key's parts, behind the prefix, which may be anything. */
+static enum setting_align align_of(const struct proof *proof, const char *key)
+{
+    const char *prefix = proof->bucket->settings.prefix;
+    size_t size = strlen(prefix);
+
+    return strstr(strncmp(key, prefix, size) == 0 ? key + size : key, "/hour=") == NULL ? ALIGN_DAY : ALIGN_HOUR;
+}
+
 /* The keys say whether an hour is one of their parts; whether a window may leave its hour only the setting can. */
 static bool find_align(const struct checking *checking, enum setting_align *align)
 {
     const struct manifest *manifest = checking->manifest;
     const char *key = manifest->object_count > 0 ? manifest->objects[0].key : "";
 
-    *align = strstr(key, "/hour=") == NULL ? ALIGN_DAY : ALIGN_HOUR;
+    *align = align_of(checking->proof, key);
     return *align == ALIGN_DAY || checking->proof->bucket->settings.align == ALIGN_HOUR;
 }
 
@@ -121,7 +130,7 @@ static void check_key(const struct checking *checking, const struct manifest_obj
     struct error error;
     int code;
 
-    shape.align = strstr(object->key, "/hour=") == NULL ? ALIGN_DAY : ALIGN_HOUR;
+    shape.align = align_of(proof, object->key);
     if (shape.layout == LAYOUT_MERGED) {
         code = lake_object_key(proof->bucket->settings.prefix, proof->escaped, &shape, &manifest->bounds, expected,
                                &error);
@@ -285,11 +294,14 @@ static int take_window(void *argument, const struct window_entry *entry)
     if (entry->manifest == NULL) {
         if (bucket_exit_code(&entry->error) == COMMAND_UNREACHABLE) {
             proof->failure = entry->error;
+            error_prefix(&proof->failure, "the manifest %s", entry->key);
             return 1;
         }
-        proof_fault(proof, entry->key, "%s", entry->error.message);
+        proof_fault(proof, entry->key, "%s: expected the manifest of window %" PRId64 " of the queue %s",
+                    entry->error.message, entry->k, proof->queue);
         return 0;
     }
+    (void)key_set_add(proof->named, entry->key);
     check_sink(&checking);
     check_bounds(&checking);
     check_align(&checking);

@@ -39,9 +39,9 @@ struct proof {
     int64_t first_k;
     int64_t last_k; /* 0: none yet */
     struct broker_us start;
-    struct broker_us end; /* of the last window */
-    char *sink;           /* whose lake it is */
-    struct key_set *named;
+    struct broker_us end;  /* of the last window */
+    char *sink;            /* whose lake it is */
+    struct key_set *named; /* keys: the manifests that were read, and what they name */
     /* Objects whose HEAD is put off, so that many are asked for at once. */
     struct proof_object *waiting;
     size_t waiting_count;

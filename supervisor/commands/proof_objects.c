@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/memory.h"
+#include "supervisor/command.h"
 #include "supervisor/commands/key_set.h"
 #include "supervisor/commands/progress.h"
 #include "supervisor/commands/proof.h"
@@ -31,9 +32,11 @@ static int take_size(void *argument, size_t which, struct bucket_answer *answer)
 
     if (answer->error.code == QS_ERROR_NOT_FOUND) {
         proof_fault(proof, object->key, "the object is missing: expected %" PRIu64 " bytes", object->bytes);
-    } else if (answer->error.code != QS_OK) {
+    } else if (bucket_exit_code(&answer->error) == COMMAND_UNREACHABLE) {
         proof->failure = answer->error;
         return -1;
+    } else if (answer->error.code != QS_OK) {
+        proof_fault(proof, object->key, "%s: expected %" PRIu64 " bytes", answer->error.message, object->bytes);
     } else if (answer->size != object->bytes) {
         proof_fault(proof, object->key, "it has %" PRIu64 " bytes: expected %" PRIu64, answer->size, object->bytes);
     }
@@ -169,6 +172,15 @@ static bool is_pending(const struct proof *proof, const char *key)
     return bounds->k > 0 && strncmp(name, start, (size_t)size) == 0 && (name[size] == '.' || name[size] == '-');
 }
 
+/* Whether the manifest of window k was found, and is one. */
+static bool was_read(const struct proof *proof, int64_t k)
+{
+    char key[LAKE_KEY_SIZE];
+
+    return lake_manifest_key(proof->bucket->settings.prefix, proof->escaped, k, key, NULL) == 0 &&
+           key_set_has(proof->named, key);
+}
+
 static int judge_stray(struct proof *proof, const char *key, bool *looked)
 {
     int64_t k = window_of(key);
@@ -185,6 +197,9 @@ static int judge_stray(struct proof *proof, const char *key, bool *looked)
     if (beyond) {
         proof_fault(proof, key,
                     "no manifest names it: window %" PRId64 " is being written, or was and its manifest is missing", k);
+    } else if (k > 0 && !was_read(proof, k)) {
+        proof_fault(proof, key, "no manifest names it: expected one of window %" PRId64 " that does, and can be read",
+                    k);
     } else {
         proof_fault(proof, key, "no manifest names it: expected nothing of that name");
     }

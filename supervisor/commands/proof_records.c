@@ -15,6 +15,7 @@
 #include "common/hex.h"
 #include "common/lake/object_reader.h"
 #include "common/memory.h"
+#include "supervisor/command.h"
 #include "supervisor/commands/progress.h"
 #include "supervisor/commands/proof.h"
 #include "supervisor/commands/stored_object.h"
@@ -324,7 +325,7 @@ static int is_there(struct reading *reading, const struct manifest_object *entry
         proof_fault(reading->proof, entry->key, "it has %" PRIu64 " bytes: expected %" PRIu64, size, entry->bytes);
     } else if (error->code == QS_ERROR_NOT_FOUND) {
         proof_fault(reading->proof, entry->key, "the object is missing: expected %" PRIu64 " bytes", entry->bytes);
-    } else if (error->code == QS_ERROR_BODY) {
+    } else if (bucket_exit_code(error) != COMMAND_UNREACHABLE) {
         proof_fault(reading->proof, entry->key, "%s: expected %" PRIu64 " bytes", error->message, entry->bytes);
     } else {
         reading->proof->failure = *error;
@@ -395,25 +396,27 @@ static int prove_large(struct reading *reading, const struct manifest_object *en
 static void check_window(const struct reading *reading)
 {
     const struct manifest *manifest = reading->manifest;
-    char subject[64];
+    char key[LAKE_KEY_SIZE];
     char found[2][CLOCK_TEXT_SIZE];
     char expected[2][CLOCK_TEXT_SIZE];
 
     if (!reading->whole) {
         return;
     }
-    (void)snprintf(subject, sizeof subject, "window %" PRId64, manifest->bounds.k);
+    /* It was held against this very key when it was listed. */
+    (void)lake_manifest_key(reading->proof->bucket->settings.prefix, reading->proof->escaped, manifest->bounds.k, key,
+                            NULL);
     if (reading->partitions != manifest->partitions) {
-        proof_fault(reading->proof, subject, "%" PRIu64 " partitions: expected %" PRIu64, reading->partitions,
-                    manifest->partitions);
+        proof_fault(reading->proof, key, "partitions %" PRIu64 ": expected %" PRIu64 ", which its objects have",
+                    manifest->partitions, reading->partitions);
     }
     if (reading->records > 0 && (reading->min_ts.v != manifest->min_ts.v || reading->max_ts.v != manifest->max_ts.v)) {
-        clock_format_broker(reading->min_ts, found[0]);
-        clock_format_broker(reading->max_ts, found[1]);
-        clock_format_broker(manifest->min_ts, expected[0]);
-        clock_format_broker(manifest->max_ts, expected[1]);
-        proof_fault(reading->proof, subject, "records from %s to %s: expected %s to %s", found[0], found[1],
-                    expected[0], expected[1]);
+        clock_format_broker(manifest->min_ts, found[0]);
+        clock_format_broker(manifest->max_ts, found[1]);
+        clock_format_broker(reading->min_ts, expected[0]);
+        clock_format_broker(reading->max_ts, expected[1]);
+        proof_fault(reading->proof, key, "records from %s to %s: expected %s to %s, as its objects have them", found[0],
+                    found[1], expected[0], expected[1]);
     }
 }
 

@@ -124,6 +124,7 @@ static int take_window(void *argument, const struct window_entry *entry)
     }
     if (manifest == NULL) {
         windows->error = entry->error;
+        error_prefix(&windows->error, "the manifest %s", entry->key);
         return 1;
     }
     windows->last_k = entry->k;

@@ -406,7 +406,7 @@ class DamageTest(Lakes):
         folder, environment = self.damage()
         self.manifest(folder, 2).unlink()
         self.found(environment, r'windows/0000000002.json: the manifest is missing',
-                   r'w-0000000002-\S+: no manifest names it')
+                   r'w-0000000002-\S+: no manifest names it: expected one of window 2 that does')
 
     def test_what_is_listed_has_no_hole(self):
         """Who reads on behind a manifest that is missing leaves records out, so nobody does so unawares."""
@@ -436,14 +436,39 @@ class DamageTest(Lakes):
     def test_manifest_is_none(self):
         folder, environment = self.damage()
         self.manifest(folder, 2).write_text('{"k":2')
-        self.found(environment, r'windows/0000000002.json: ', r'w-0000000002-\S+: no manifest names it')
+        self.found(environment, r'windows/0000000002.json: not a manifest: [^/]*: expected the manifest of window 2 of '
+                                r'the queue orders$', r'w-0000000002-\S+: no manifest names it: expected one of window 2')
         self.run_command(environment, 'cat', 'orders', code=1)
         self.run_command(environment, 'windows', 'orders', code=1)
 
     def test_manifest_of_another_window(self):
         folder, environment = self.damage()
         shutil.copy(self.manifest(folder, 3), self.manifest(folder, 2))
-        self.found(environment, r'windows/0000000002.json: ', r'w-0000000002-\S+: no manifest names it')
+        self.found(environment, r'windows/0000000002.json: it is that of window 3 of the queue orders: expected ',
+                   r'w-0000000002-\S+: no manifest names it: expected one of window 2')
+
+    def test_manifest_names_what_no_object_can_be_called(self):
+        """A fault, and not a bucket that can't be reached: what follows is looked at too."""
+        folder, environment = self.damage()
+        entry = json.loads(self.manifest(folder, 2).read_text())['objects'][0]
+        self.edit(folder, 2, objects=[{**entry, 'key': '../../etc/passwd'}])
+        self.object(folder, 3).unlink()
+        self.found(environment, r'windows/0000000002.json: it names the object ../../etc/passwd: expected ',
+                   r' ../../etc/passwd: .* expected \d+ bytes', r'w-0000000003-\S+: the object is missing',
+                   r'w-0000000002-\S+: no manifest names it: expected nothing of that name')
+
+    def test_prefix_that_looks_like_an_hour(self):
+        """The hour is a part of the key behind the prefix, and with windows of a day it is none."""
+        folder, environment = self.damage()
+        for path in list(folder.rglob('w-*')):
+            path.rename(path.parent.parent / path.name)
+            path.parent.rmdir()
+        for path in self.manifest(folder, 1).parent.iterdir():
+            path.write_text(re.sub(r'"none/(queue=orders/[^/]+/)hour=\d+/', r'"a/hour=7/\1', path.read_text()))
+        (folder.parent / 'a').mkdir()
+        folder.rename(folder.parent / 'a/hour=7')
+        environment.update(QUEEN_S3_PREFIX='a/hour=7', QUEEN_S3_ALIGN='day')
+        self.assertIn('holds', self.run_command(environment, 'verify', '--deep', 'orders'))
 
     def test_manifest_edited(self):
         folder, environment = self.damage()
@@ -451,8 +476,10 @@ class DamageTest(Lakes):
         for change, pattern, shallow in (
                 ({'records': manifest['records'] + 1}, r'records \d+: expected \d+, what its objects add up to', True),
                 ({'bytes': 1}, r'bytes 1: expected \d+', True),
-                ({'partitions': manifest['partitions'] - 1}, r'window 2: \d+ partitions: expected', False),
-                ({'minTs': manifest['minTs'] + 1}, r'window 2: records from .* expected', False),
+                ({'partitions': manifest['partitions'] - 1},
+                 r'windows/0000000002.json: partitions \d+: expected \d+, which its objects have', False),
+                ({'minTs': manifest['minTs'] + 1},
+                 r'windows/0000000002.json: records from .*: expected .*, as its objects have them', False),
                 ({'maxTs': manifest['tEnd']}, r'expected them within the window', None),
                 ({'sink': 'another'}, r'sink another: expected', True)):
             with self.subTest(**change):

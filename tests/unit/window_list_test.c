@@ -302,7 +302,7 @@ START_TEST(a_manifest_that_cannot_be_had_does_not_end_the_list)
         bool is_bad = k == 3 || k == 5 || k == 14;
         ck_assert_int_eq(entry.manifest == NULL, is_bad);
         if (is_bad) {
-            ck_assert_msg(strstr(entry.error.message, entry.key) != NULL, "%s", entry.error.message);
+            ck_assert_msg(strstr(entry.error.message, entry.key) == NULL, "the key twice: %s", entry.error.message);
             ck_assert_int_eq(entry.error.code, k == 3 ? QS_ERROR_NOT_FOUND : QS_ERROR_BODY);
         }
     }
