@@ -123,3 +123,24 @@ int control_ask(const char *path, const char *request, int timeout_ms, struct by
     (void)close(call.descriptor);
     return code;
 }
+
+int control_ask_places(const struct control_places *places, const char *request, int timeout_ms,
+                       struct byte_buffer *answer, struct error *error)
+{
+    int result = QS_ERROR_NOT_FOUND;
+
+    (void)error_set(error, QS_ERROR_NOT_FOUND, "nobody answers");
+    for (size_t i = 0; i < places->count; i++) {
+        struct error other;
+        int code = control_ask(places->paths[i], request, timeout_ms, answer, &other);
+
+        if (code != QS_ERROR_NOT_FOUND && (code != QS_ERROR_FORBIDDEN || result == QS_ERROR_NOT_FOUND)) {
+            *error = other;
+            result = code;
+        }
+        if (code != QS_ERROR_NOT_FOUND && code != QS_ERROR_FORBIDDEN) {
+            break;
+        }
+    }
+    return result;
+}

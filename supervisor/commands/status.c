@@ -37,23 +37,18 @@ static int fail_places(const struct control_places *places)
                         places->paths[0], places->paths[1]);
 }
 
-/* The first place at which somebody answers. The exit code, which is 0 where the answer is there. */
+/* The exit code, which is 0 where the answer is there. */
 static int ask_places(const struct control_places *places, struct byte_buffer *answer)
 {
     struct error error;
+    int code = control_ask_places(places, "status", CONTROL_CLIENT_MS, answer, &error);
 
-    for (size_t i = 0; i < places->count; i++) {
-        int code = control_ask(places->paths[i], "status", CONTROL_CLIENT_MS, answer, &error);
-
-        if (code == 0) {
-            return EXIT_SUCCESS;
-        }
-        if (code != QS_ERROR_NOT_FOUND) {
-            return command_fail(code == QS_ERROR_INPUT ? COMMAND_CONFIGURATION : COMMAND_UNREACHABLE, "%s",
-                                error.message);
-        }
+    switch (code) {
+    case 0: return EXIT_SUCCESS;
+    case QS_ERROR_NOT_FOUND: return fail_places(places);
+    default:
+        return command_fail(code == QS_ERROR_INPUT ? COMMAND_CONFIGURATION : COMMAND_UNREACHABLE, "%s", error.message);
     }
-    return fail_places(places);
 }
 
 static int print_answer(const struct byte_buffer *answer, bool json)

@@ -17,6 +17,7 @@
 
 #include "common/log.h"
 #include "common/memory.h"
+#include "supervisor/commands/control_ask.h"
 
 #define LARGE ((size_t)4 << 20) /* more than any socket's buffers take */
 
@@ -435,6 +436,52 @@ START_TEST(the_first_folder_that_can_be_written_is_taken)
 }
 END_TEST
 
+/* ---- asking ---- */
+
+static int ask(const struct control_places *asked, struct error *error)
+{
+    struct byte_buffer document = {0};
+    int code = control_ask_places(asked, "status", 20, &document, error);
+
+    byte_buffer_free(&document);
+    return code;
+}
+
+/* Root may enter any folder, so it asks as somebody else. */
+START_TEST(another_users_pool_doesnt_hide_ones_own)
+{
+    const uid_t before = geteuid();
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct control_places asked;
+    struct error error;
+    char theirs[80];
+    char ours[80];
+
+    (void)snprintf(theirs, sizeof theirs, "%s/theirs", folder);
+    (void)snprintf(ours, sizeof ours, "%s/ours", folder);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s/queen-s3-lake.sock", ours);
+    control_places_init(&asked, NULL, "lake", theirs, ours);
+    ck_assert_int_eq(mkdir(theirs, 0), 0);
+    ck_assert_int_eq(chmod(folder, 0777), 0);
+    ck_assert(before != 0 || seteuid(65534) == 0);
+    ck_assert_int_eq(mkdir(ours, 0700), 0);
+    ck_assert_int_eq(ask(&asked, &error), QS_ERROR_FORBIDDEN);
+    ck_assert_ptr_nonnull(strstr(error.message, asked.paths[0]));
+    ck_assert_int_eq(bind(listening, (const struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(listen(listening, 1), 0);
+    ck_assert_int_eq(ask(&asked, &error), QS_ERROR_TRANSPORT); /* it was asked, and says nothing */
+    ck_assert_ptr_nonnull(strstr(error.message, asked.paths[1]));
+    ck_assert(before == geteuid() || seteuid(before) == 0);
+    (void)close(listening);
+    (void)unlink(address.sun_path);
+    ck_assert_int_eq(ask(&asked, &error), before == 0 ? QS_ERROR_NOT_FOUND : QS_ERROR_FORBIDDEN);
+    (void)rmdir(theirs);
+    (void)rmdir(ours);
+    control_places_free(&asked);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("control");
@@ -457,6 +504,7 @@ int main(void)
     tcase_add_test(tests, without_a_place_there_is_none);
     tcase_add_test(tests, places);
     tcase_add_test(tests, the_first_folder_that_can_be_written_is_taken);
+    tcase_add_test(tests, another_users_pool_doesnt_hide_ones_own);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
