@@ -113,7 +113,7 @@ size_t settings_queue_workers(const struct settings *settings);
 int settings_check_memory(const struct settings *settings, size_t workers, struct error *error);
 void settings_free(struct settings *settings);
 
-/* The boot line of 3.1, without a line feed; malloc. */
+/* The boot line of 3.1, without a line feed; malloc. Without a bucket, that of a pool of connectors alone. */
 char *settings_boot_line(const struct settings *settings);
 
 /* As the environment spells them. */

@@ -71,24 +71,47 @@ static long long megabytes(int64_t bytes)
     return (long long)(bytes / 1048576);
 }
 
+static char *spell_listen(const struct settings *settings)
+{
+    bool brackets = strchr(settings->listen_host, ':') != NULL;
+
+    return memory_format("%s%s%s:%s", brackets ? "[" : "", settings->listen_host, brackets ? "]" : "",
+                         settings->listen_port);
+}
+
+/* A pool of connectors alone: all else is in their definitions. */
+static char *spell_connectors(const struct settings *settings)
+{
+    char *listen = spell_listen(settings);
+    char *line = memory_format("queen-s3 %s sink=%s memory_mb=%lld listen=%s shutdown_grace_ms=%lld", QUEEN_S3_VERSION,
+                               settings->sink, megabytes(settings->memory_bytes), listen,
+                               (long long)settings->shutdown_grace_ms);
+
+    free(listen);
+    return line;
+}
+
 char *settings_boot_line(const struct settings *settings)
 {
+    if (settings->bucket == NULL) {
+        return spell_connectors(settings);
+    }
     char *first = first_half(settings);
-    bool brackets = strchr(settings->listen_host, ':') != NULL;
+    char *listen = spell_listen(settings);
     char *line = memory_format(
         "%s format=%s compression=%s layout=%s align=%s target_mb=%lld max_window_ms=%lld start=%s "
         "checkpoint_every=%lld memory_mb=%lld fetch_concurrency=%lld discovery_interval_ms=%lld safe_guard_ms=%lld "
-        "lease_ttl_ms=%lld multipart_threshold_mb=%lld listen=%s%s%s:%s crash_at=%s workers=%lld",
+        "lease_ttl_ms=%lld multipart_threshold_mb=%lld listen=%s crash_at=%s workers=%lld",
         first, setting_format_name(settings->format), setting_compression_name(settings->compression),
         setting_layout_name(settings->layout), setting_align_name(settings->align), megabytes(settings->target_bytes),
         (long long)settings->max_window_ms, setting_choice_name(setting_starts, (int)settings->start),
         (long long)settings->checkpoint_every, megabytes(settings->memory_bytes),
         (long long)settings->fetch_concurrency, (long long)settings->discovery_interval_ms,
         (long long)settings->safe_guard_ms, (long long)settings->lease_ttl_ms,
-        megabytes(settings->multipart_threshold_bytes), brackets ? "[" : "", settings->listen_host, brackets ? "]" : "",
-        settings->listen_port, setting_choice_name(setting_crash_points, (int)settings->crash_at),
-        (long long)settings->workers);
+        megabytes(settings->multipart_threshold_bytes), listen,
+        setting_choice_name(setting_crash_points, (int)settings->crash_at), (long long)settings->workers);
 
     free(first);
+    free(listen);
     return line;
 }

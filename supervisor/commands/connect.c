@@ -44,6 +44,16 @@ static void name_pool(struct settings *settings, const struct worker_connectors 
     settings->sink = memory_format("connect-%s", worker_connector_key(connectors, 0));
 }
 
+/* `run` has said it. */
+static void say_boot(const struct settings *settings)
+{
+    if (settings->bucket == NULL) {
+        char *line = settings_boot_line(settings);
+        log_line(LOG_INFO, NULL, "%s", line);
+        free(line);
+    }
+}
+
 int connectors_run(struct settings *settings, const char *const *paths, size_t path_count,
                    const struct supervisor_hooks *hooks)
 {
@@ -64,6 +74,7 @@ int connectors_run(struct settings *settings, const char *const *paths, size_t p
         } else {
             if (alone) {
                 name_pool(settings, connectors);
+                say_boot(settings);
             }
             exit_code = supervisor_run_connectors(settings, connectors, hooks);
         }
@@ -82,6 +93,10 @@ static void leave_queues(struct settings *settings)
     settings->queues = NULL;
     settings->queue_count = 0;
     settings->all_queues = false;
+    free(settings->endpoint);
+    free(settings->bucket);
+    settings->endpoint = NULL;
+    settings->bucket = NULL;
 }
 
 struct reading {

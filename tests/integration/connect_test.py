@@ -194,12 +194,16 @@ class MockTest(ConnectTest):
         broker = self.mock()
         broker.create('orders.eu', 4)
         self.send(broker, 20)
-        sink = self.connect(broker, self.definition())
+        sink = self.connect(broker, self.definition(), QUEEN_S3_BUCKET='another-program')
         self.wait_landed(sink, 10)
         sink.program.signal(signal.SIGHUP)
         sink.wait_line('every worker has been started again')
         self.assertEqual(sink.metric('queen_s3_worker_restarts_total'), 0)
         self.assertEqual(sink.metric('picomq_connectors_sinks_running'), 1)
+        lines = [line for line in sink.text().splitlines() if ' sink=connect-orders ' in line]
+        self.assertEqual(len(lines), 2, 'once at the start, once when the settings are read again')
+        for line in lines:
+            self.assertRegex(line, r'queen-s3 \S+ sink=connect-orders memory_mb=\d+ listen=\S+ shutdown_grace_ms=\d+$')
         self.assertEqual(sink.program.terminate(), 0)
         self.hold()
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/settings.h"
+#include "common/settings_parse.h"
 #include "tests/unit/environments.h"
 
 START_TEST(refuses_a_static_list_of_partitions)
@@ -332,6 +333,23 @@ START_TEST(makes_up_an_instance_without_a_hostname)
 }
 END_TEST
 
+START_TEST(spells_the_boot_line_of_connectors_alone)
+{
+    struct environment environment = {0};
+    struct settings settings;
+    struct error error;
+
+    set(&environment, "QUEEN_S3_SINK", "connect-orders");
+    set(&environment, "QUEEN_S3_LISTEN", "[::1]:0");
+    const struct settings_source source = {environment_find, NULL, &environment};
+    ck_assert_int_eq(settings_read_from(&source, SETTING_NEED_NOTHING, &settings, &error), 0);
+    char *line = settings_boot_line(&settings);
+    ck_assert_str_eq(line, "queen-s3 1.5.0 sink=connect-orders memory_mb=1024 listen=[::1]:0 shutdown_grace_ms=30000");
+    free(line);
+    settings_free(&settings);
+}
+END_TEST
+
 int main(void)
 {
     Suite *all = suite_create("settings rules");
@@ -349,6 +367,7 @@ int main(void)
     tcase_add_test(cases, asks_for_the_memory_that_workers_need);
     tcase_add_test(cases, spells_the_boot_line);
     tcase_add_test(cases, spells_the_other_boot_line);
+    tcase_add_test(cases, spells_the_boot_line_of_connectors_alone);
     tcase_add_test(cases, makes_up_an_instance_without_a_hostname);
     suite_add_tcase(all, cases);
     SRunner *runner = srunner_create(all);
