@@ -104,6 +104,7 @@ struct report_connector {
     int64_t committed_mono_ms; /* the last file that went up, 0: none */
     int64_t owed_mono_ms;      /* since when some partition has owed a file, 0: none does */
     char owed[256];            /* that partition, topic/number */
+    int64_t blocked_mono_ms;   /* since when it can't read what it should, the Kafka broker's doing; 0: it can */
     int64_t fresh_mono_ms;     /* since then each partition has put up a file, or is through its log and owes none;
                                   0: not all of them */
     char error[300];           /* why it ends, or why it can't read for now; "": nothing is wrong */

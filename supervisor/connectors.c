@@ -57,6 +57,9 @@ void connectors_take(struct connectors *connectors, size_t worker, const struct 
     connector->last = *report;
     connector->last.error[sizeof connector->last.error - 1] = '\0';
     connector->live = (struct connector_counts){report->consumed, report->processed, report->filtered, report->errors};
+    if (report->blocked_mono_ms == 0 || connector->blocked.v == 0) {
+        connector->blocked.v = report->blocked_mono_ms;
+    }
     if (report->fresh_mono_ms > connector->failing.v) {
         connector->failing.v = 0;
         connector->ended[0] = '\0';
@@ -167,8 +170,10 @@ const struct collected_connector *connectors_late(const struct connectors *conne
         const struct collected_connector *connector = &connectors->list[i];
         int64_t owed = connector->last.owed_mono_ms > 0 ? now.v - connector->last.owed_mono_ms : 0;
         int64_t failing = connector->failing.v > 0 ? now.v - connector->failing.v : 0;
+        int64_t blocked = connector->blocked.v > 0 ? now.v - connector->blocked.v : 0;
 
         *late_ms = owed > failing ? owed : failing;
+        *late_ms = blocked > *late_ms ? blocked : *late_ms;
         if (*late_ms > connector->limit_ms) {
             return connector;
         }

@@ -26,6 +26,7 @@ struct collected_connector {
     bool broken;     /* its definition is: it has no worker */
     bool running;
     struct mono_ms failing; /* since when its workers end without one that has done well meanwhile; 0: they don't */
+    struct mono_ms blocked; /* since when it can't talk to the Kafka broker, over its workers' lives; 0: it can */
     char ended[512];        /* why it is down, or what the last of those ended of; "": nothing to say */
     int64_t limit_ms;       /* for /healthz */
     struct connector_counts past;
@@ -66,7 +67,7 @@ size_t connectors_running(const struct connectors *connectors);
 /* Why it is down, can't read or ends again and again; "" while there is nothing to say. */
 const char *connector_reason(const struct collected_connector *connector);
 
-/* The first that has owed a file, or has been failing, for longer than it may; NULL: none has. */
+/* The first that has owed a file, could not talk to Kafka, or has been failing, for longer than it may; NULL: none. */
 const struct collected_connector *connectors_late(const struct connectors *connectors, struct mono_ms now,
                                                   int64_t *late_ms);
 

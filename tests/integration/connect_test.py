@@ -390,6 +390,52 @@ class MockTest(ConnectTest):
         for sink in once, idle, again:
             self.assertEqual(sink.program.terminate(), 0)
 
+    def test_health_of_one_that_can_not_talk_to_kafka(self):
+        """Red within its limit where it lost the broker, never had one, or is refused by its group; green when it is
+        not. One that has nothing to read is green all along: of a topic without records, of no topic, without a
+        partition for it."""
+        brokers = {name: self.mock() for name in ('lost', 'never', 'refused', 'up')}
+        for broker in brokers.values():
+            broker.create('orders.eu', 1)
+        brokers['never'].set(False)
+        brokers['refused'].refuse_members(10000)
+        soon = {'properties': {'session.timeout.ms': 6000, 'reconnect.backoff.max.ms': 200}, 'max_file_age': '1s'}
+
+        def start(name: str, broker: str, **options) -> Sink:
+            return self.connect(brokers[broker], self.definition(name, **soon, **options), name=name,
+                                QUEEN_S3_CONTROL=str(self.folder / f'{name}.sock'))
+
+        def connector(name: str) -> dict:
+            environment = {'QUEEN_S3_CONTROL': str(self.folder / f'{name}.sock')}
+            return json.loads(command(environment, 'status', '--json').stdout)['connectors'][0]
+        shared = {'topics': 'consumer_group = "shared"'}
+        red = {name: start(name, name) for name in ('lost', 'never', 'refused')}
+        green = {'idle': start('idle', 'up', **shared), 'spare': start('spare', 'up', **shared),
+                 'nothing': start('nothing', 'up', plain=False, topics='pattern = "none"')}
+        until(lambda: connector('lost')['partitions'] == 1, 'partition')
+        until(lambda: connector('idle')['partitions'] + connector('spare')['partitions'] == 1, 'partition for one')
+        self.assertIsNone(connector('lost')['reason'])
+        brokers['lost'].set(False)
+
+        def look() -> bool:
+            for sink in green.values():
+                self.assertEqual(sink.health()[0], 200)
+            return all(sink.health()[0] == 503 for sink in red.values())
+        until(look, 'three that are red')
+        why = {'refused': 'JoinGroup failed: Broker: Inconsistent group protocol'}
+        for name, sink in red.items():
+            body = sink.health()[1]
+            self.assertEqual((body['connector'], body['limitMs']), (name, 30000))
+            self.assertGreater(body['staleMs'], 30000)
+            self.assertRegex(connector(name)['reason'], f'^kafka: .*{why.get(name, "Connection refused")}')
+            brokers[name].refuse_members(0)
+            brokers[name].set(True)
+            sink.wait_health()
+            self.assertIsNone(connector(name)['reason'])
+        for name, sink in {**red, **green}.items():
+            with self.subTest(name):
+                self.assertEqual(sink.program.terminate(), 0)
+
     def test_topics_that_would_share_keys(self):
         """Nothing is put where a file of the one would replace the other's, be they of one [[topics]] or of two."""
         broker = self.mock()

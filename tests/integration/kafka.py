@@ -121,6 +121,10 @@ class Mock(Client):
         """The next commit is refused because of its metadata."""
         self._order('without notes')
 
+    def refuse_members(self, count: int) -> None:
+        """So many that would join a group are refused; 0: no more are."""
+        self._order(f'refuse {count}')
+
     def set(self, up: bool, broker: int = 1) -> None:
         self._order(f'{"up" if up else "down"} {broker}')
 

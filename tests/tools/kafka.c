@@ -4,7 +4,8 @@
  *
  *     kafka mock BROKERS                          prints its bootstrap servers; on stdin: `down N`, `up N`,
  *                                                 `create TOPIC PARTITIONS`, `without notes` (the next
- *                                                 commit is refused for its metadata); ends with it
+ *                                                 commit is refused for its metadata), `refuse N` (the next
+ *                                                 N to join a group are; 0: no more); ends with it
  *     kafka create SERVERS TOPIC PARTITIONS [NAME=VALUE...]
  *     kafka remove SERVERS TOPIC
  *     kafka trim SERVERS TOPIC PARTITION OFFSET   deletes the records before it
@@ -22,7 +23,8 @@
 #include <unistd.h>
 
 #define WAIT_MS       30000
-#define OFFSET_COMMIT 8 /* its API key in the Kafka protocol */
+#define OFFSET_COMMIT 8 /* API keys of the Kafka protocol */
+#define JOIN_GROUP    11
 
 static void fail(const char *what, const char *why)
 {
@@ -79,6 +81,14 @@ static rd_kafka_t *connect_to(rd_kafka_type_t type, const char *servers, const c
 
 /* ---- a broker in memory ---- */
 
+static void refuse_members(rd_kafka_mock_cluster_t *cluster, int count)
+{
+    rd_kafka_mock_clear_request_errors(cluster, JOIN_GROUP);
+    for (; count > 0; count--) {
+        rd_kafka_mock_push_request_errors(cluster, JOIN_GROUP, 1, RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL);
+    }
+}
+
 static void obey(rd_kafka_mock_cluster_t *cluster, char *line)
 {
     line[strcspn(line, "\n")] = '\0';
@@ -89,6 +99,8 @@ static void obey(rd_kafka_mock_cluster_t *cluster, char *line)
         must(verb, rd_kafka_mock_topic_create(cluster, name, number_of(line), 1));
     } else if (strcmp(verb, "without") == 0) {
         rd_kafka_mock_push_request_errors(cluster, OFFSET_COMMIT, 1, RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE);
+    } else if (strcmp(verb, "refuse") == 0) {
+        refuse_members(cluster, number_of(name));
     } else if (strcmp(verb, "down") == 0) {
         must(verb, rd_kafka_mock_broker_set_down(cluster, number_of(name)));
     } else {

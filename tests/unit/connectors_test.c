@@ -259,6 +259,33 @@ START_TEST(one_that_can_not_be_started_goes_red)
 }
 END_TEST
 
+static void block(size_t worker, int64_t since, int64_t fresh)
+{
+    struct report_connector message = {.blocked_mono_ms = since, .fresh_mono_ms = fresh, .error = "kafka: away"};
+    message.error[since > 0 ? strlen(message.error) : 0] = '\0';
+    connectors_take(&connectors, worker, &message);
+}
+
+/* Nor does its age begin anew with its worker. */
+START_TEST(one_that_can_not_talk_to_kafka_goes_red)
+{
+    connectors_began(&connectors, 0);
+    block(0, 1000, 0);
+    expect_health(1000 + 180000, 200, GREEN);
+    connectors_ended(&connectors, 0, CONNECTOR_TOLD, EXITED(0), (struct mono_ms){90000});
+    connectors_began(&connectors, 0);
+    block(0, 91000, 0);
+    expect_health(1000 + 180001, 503, RED("180001"));
+    ck_assert_str_eq(connector_reason(&connectors.list[0]), "kafka: away");
+    block(0, 0, 0);
+    expect_health(1000 + 180001, 200, GREEN);
+    ck_assert_str_eq(connector_reason(&connectors.list[0]), "");
+    block(0, 200000, 0);
+    expect_health(200000 + 180000, 200, GREEN);
+    expect_health(200000 + 180001, 503, RED("180001"));
+}
+END_TEST
+
 /* The worker's own words, as long as they are of the life that is told of. */
 START_TEST(reasons)
 {
@@ -300,6 +327,7 @@ int main(void)
     tcase_add_test(cases, one_that_was_told_to_end_does_not_fail_by_that);
     tcase_add_test(cases, one_that_stays_down_goes_red);
     tcase_add_test(cases, one_that_can_not_be_started_goes_red);
+    tcase_add_test(cases, one_that_can_not_talk_to_kafka_goes_red);
     tcase_add_test(cases, reasons);
     suite_add_tcase(suite, cases);
 

@@ -37,6 +37,7 @@ static void answered(struct consumer *consumer, rd_kafka_resp_err_t code, rd_kaf
 
 static void answer_assign(struct consumer *consumer, const rd_kafka_topic_partition_list_t *list)
 {
+    consumer_can_read(consumer);
     if (is_cooperative(consumer)) {
         answered(consumer, RD_KAFKA_RESP_ERR_NO_ERROR, rd_kafka_incremental_assign(consumer->kafka, list));
     } else {
@@ -287,6 +288,7 @@ void assignment_resolved(struct consumer *consumer, struct resolution *resolutio
     }
     if (resolution->error.code != QS_OK) {
         connector->totals.errors++;
+        consumer_note(consumer, "positions could not be resolved", resolution->error.message);
         log_limited(&consumer->trouble, reactor_now(connector->reactor), LOG_WARN, connector->definition->key,
                     "positions could not be resolved: %s", resolution->error.message);
         ask_again(consumer, RETRY_MS);
@@ -354,7 +356,6 @@ void assignment_rebalance(rd_kafka_t *kafka, rd_kafka_resp_err_t code, rd_kafka_
     switch (code) {
     case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS:
         log_line(LOG_INFO, key, "%d partition%s assigned", list->cnt, list->cnt == 1 ? "" : "s");
-        consumer->connector->trouble[0] = '\0';
         assigned(consumer, list);
         break;
     case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS:

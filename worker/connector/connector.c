@@ -12,7 +12,7 @@
 #include "worker/report_link.h"
 
 #define DEFAULT_AGE_MS 300000
-#define SETTLED_MS     20000 /* a group that has given nothing for so long, without a word of trouble, has nothing */
+#define SETTLED_MS     20000 /* a group that has given nothing for so long has nothing */
 
 struct worker_connectors {
     const char *const *paths;
@@ -103,6 +103,11 @@ const char *worker_connectors_fault_key(const struct worker_connectors *connecto
 
 /* ---- reports ---- */
 
+static void say(struct report_connector *report, const char *why)
+{
+    (void)snprintf(report->error, sizeof report->error, "%.*s", (int)sizeof report->error - 1, why);
+}
+
 static void add_partition(const struct partition *partition, struct mono_ms now, struct report_connector *report)
 {
     int64_t late = partition_late_ms(partition, now);
@@ -120,10 +125,14 @@ static void add_partition(const struct partition *partition, struct mono_ms now,
 static void add_consumer(const struct connector_worker *worker, const struct consumer *consumer, struct mono_ms now,
                          struct report_connector *report)
 {
-    bool settled = worker->connector.trouble[0] == '\0' && now.v - worker->began.v >= SETTLED_MS;
+    bool settled = now.v - worker->began.v >= SETTLED_MS;
 
-    if (consumer->partition_count == 0 && !settled) {
+    if (consumer->blocked.v > 0 || (consumer->partition_count == 0 && !settled)) {
         report->fresh_mono_ms = 0;
+    }
+    if (consumer->blocked.v > 0 && (report->blocked_mono_ms == 0 || consumer->blocked.v < report->blocked_mono_ms)) {
+        report->blocked_mono_ms = consumer->blocked.v;
+        say(report, consumer->why);
     }
     for (size_t i = 0; i < consumer->partition_count; i++) {
         add_partition(consumer->partitions[i], now, report);
@@ -146,10 +155,11 @@ static void fill_report(const struct connector_worker *worker, struct report_con
                                         .lost = totals->lost,
                                         .fresh_mono_ms = connector->failed ? 0 : now.v,
                                         .committed_mono_ms = connector->committed.v};
-    (void)snprintf(report->error, sizeof report->error, "%.*s", (int)sizeof report->error - 1,
-                   connector->failed ? connector->failure : connector->trouble);
     for (size_t i = 0; i < worker->connector.consumer_count; i++) {
         add_consumer(worker, worker->connector.consumers[i], now, report);
+    }
+    if (connector->failed) {
+        say(report, connector->failure);
     }
 }
 

@@ -11,10 +11,12 @@
 
 #include "common/log.h"
 #include "common/memory.h"
+#include "worker/connector/group.h"
 #include "worker/connector/partition.h"
 
 #define TICK_MIN_MS 10
 #define TICK_MAX_MS 1000
+#define LOOK_MS     "5000" /* far below the least limit of /healthz */
 #define KIBIBYTE    1024u
 #define QUEUE_MIN   1024u  /* KiB that librdkafka may fetch ahead */
 #define QUEUE_MAX   65536u /* its own default */
@@ -123,6 +125,52 @@ static void take_replies(struct consumer *consumer)
     }
 }
 
+/* ---- whether it can read ---- */
+
+void consumer_note(struct consumer *consumer, const char *what, const char *why)
+{
+    (void)snprintf(consumer->why, sizeof consumer->why, "%s: %s", what, why);
+}
+
+void consumer_can_read(struct consumer *consumer)
+{
+    consumer->blocked.v = 0;
+    consumer->why[0] = '\0';
+    consumer->refused = false;
+}
+
+/* One that has no partitions because others have them all, or because there is no topic yet, lacks nothing. */
+static void stand(struct consumer *consumer, enum group_standing standing)
+{
+    static const char *const lacks[] = {[GROUP_AWAY] = "the group's coordinator is not reached",
+                                        [GROUP_OUTSIDE] = "the group can't be joined",
+                                        [GROUP_JOINING] = "no partitions are assigned yet"};
+
+    if (standing == GROUP_UNTOLD || standing == GROUP_MEMBER) {
+        consumer_can_read(consumer);
+    } else if (standing == GROUP_OUTSIDE && !consumer->refused) {
+        consumer_can_read(consumer);
+    } else {
+        consumer->blocked = consumer->blocked.v > 0 ? consumer->blocked : reactor_now(consumer->connector->reactor);
+        if (consumer->why[0] == '\0') {
+            consumer_note(consumer, "kafka", lacks[standing]);
+        }
+    }
+}
+
+static int take_statistics(rd_kafka_t *kafka, char *statistics, size_t size, void *argument)
+{
+    (void)kafka;
+    stand(argument, group_read(statistics, size));
+    return 0; /* librdkafka frees them */
+}
+
+/* Of the group, or of a topic that is named. */
+static bool is_refusal(const rd_kafka_message_t *message)
+{
+    return message->rkt == NULL || message->err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+}
+
 /* ---- records ---- */
 
 static struct partition *partition_of(struct consumer *consumer, const rd_kafka_message_t *message)
@@ -145,6 +193,10 @@ static void take_trouble(struct consumer *consumer, const rd_kafka_message_t *me
         connector_fail(connector, 1, "%s/%d: %s", message->rkt == NULL ? "?" : rd_kafka_topic_name(message->rkt),
                        (int)message->partition, rd_kafka_message_errstr(message));
         return;
+    }
+    if (is_refusal(message)) {
+        consumer->refused = true;
+        consumer_note(consumer, "kafka", rd_kafka_message_errstr(message));
     }
     log_limited(&consumer->trouble, reactor_now(connector->reactor), LOG_WARN, connector->definition->key, "%s",
                 rd_kafka_message_errstr(message));
@@ -244,9 +296,7 @@ static void take_error(rd_kafka_t *kafka, int code, const char *reason, void *ar
         return;
     }
     connector->totals.errors++;
-    if (consumer->partition_count == 0) {
-        (void)snprintf(connector->trouble, sizeof connector->trouble, "kafka: %s", reason);
-    }
+    consumer_note(consumer, "kafka", reason);
     log_limited(&consumer->trouble, reactor_now(connector->reactor), LOG_WARN, connector->definition->key,
                 "kafka: %s: %s", rd_kafka_err2str((rd_kafka_resp_err_t)code), reason);
 }
@@ -264,11 +314,9 @@ static int set(rd_kafka_conf_t *conf, const char *name, const char *value, struc
 static int set_all(rd_kafka_conf_t *conf, const struct definition_topics *topics, const struct kafka_settings *settings,
                    uint64_t budget_bytes, struct error *error)
 {
-    static const char *const ours[][2] = {{"enable.auto.commit", "false"},
-                                          {"enable.auto.offset.store", "false"},
-                                          {"auto.offset.reset", "error"},
-                                          {"enable.partition.eof", "true"},
-                                          {"log.queue", "true"}};
+    static const char *const ours[][2] = {{"enable.auto.commit", "false"},     {"enable.auto.offset.store", "false"},
+                                          {"auto.offset.reset", "error"},      {"enable.partition.eof", "true"},
+                                          {"statistics.interval.ms", LOOK_MS}, {"log.queue", "true"}};
     uint64_t ahead = budget_bytes / 4 / KIBIBYTE;
     char number[24];
     int status = set(conf, "client.id", "queen-s3", error);
@@ -303,6 +351,7 @@ static int create_client(struct consumer *consumer, const struct kafka_settings 
     rd_kafka_conf_set_rebalance_cb(conf, assignment_rebalance);
     rd_kafka_conf_set_error_cb(conf, take_error);
     rd_kafka_conf_set_log_cb(conf, take_log);
+    rd_kafka_conf_set_stats_cb(conf, take_statistics);
     consumer->kafka = rd_kafka_new(RD_KAFKA_CONSUMER, conf, why, sizeof why);
     if (consumer->kafka == NULL) {
         rd_kafka_conf_destroy(conf);
@@ -357,6 +406,7 @@ struct consumer *consumer_create(struct connector *connector, const struct defin
     consumer->connector = connector;
     consumer->topics = topics;
     consumer->event = -1;
+    consumer->blocked = reactor_now(connector->reactor);
     if (create_client(consumer, settings, budget_bytes, error) != 0 || watch(consumer, error) != 0 ||
         subscribe(consumer, error) != 0) {
         consumer_destroy(consumer);

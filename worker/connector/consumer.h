@@ -51,7 +51,6 @@ struct connector {
     bool failed; /* the worker ends with exit_code, and failure says why */
     int exit_code;
     char failure[512];
-    char trouble[256]; /* why nothing can be read for now: what the client said last, until partitions are assigned */
 };
 
 /* Ends the worker: 2 for what no restart can mend, 1 for what a fresh start resolves. The first counts. */
@@ -75,10 +74,13 @@ struct consumer {
     rd_kafka_topic_partition_list_t *assigning; /* to be answered when all of it may be read; NULL: none */
     rd_kafka_topic_partition_list_t *revoking;  /* to be answered when no commit is under way; NULL: none */
     enum consumer_noted noted;
-    unsigned doubts; /* how often the assignment's logs were looked at that end before what is committed */
-    bool probing;    /* a blank note was committed, to be read back */
-    size_t commits;  /* under way */
-    bool more;       /* the queue may hold more than was taken */
+    unsigned doubts;        /* how often the assignment's logs were looked at that end before what is committed */
+    bool probing;           /* a blank note was committed, to be read back */
+    size_t commits;         /* under way */
+    bool more;              /* the queue may hold more than was taken */
+    struct mono_ms blocked; /* since when it can't read: no broker, no place in the group, no positions; 0: it can */
+    char why[256];          /* what the client said last, since it last could */
+    bool refused;           /* what it said is that the group, or a topic, is closed to it */
     bool closing;
     struct timer retry;
     struct timer tick;
@@ -101,6 +103,10 @@ void consumer_destroy(struct consumer *consumer);
 
 /* Commits; note is NULL for none. partition_committed() is told. */
 void consumer_commit(struct consumer *consumer, struct partition *partition, int64_t offset, const char *note);
+/* An assignment, of none too, is answered: it can read. */
+void consumer_can_read(struct consumer *consumer);
+/* Why it may be that it can't. */
+void consumer_note(struct consumer *consumer, const char *what, const char *why);
 /* The partition is gone: its commits under way tell nobody. */
 void consumer_forget(const struct consumer *consumer, const struct partition *partition);
 void consumer_pause(const struct consumer *consumer, const struct partition *partition, bool pause);
