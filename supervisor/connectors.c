@@ -9,16 +9,19 @@
 #include "common/memory.h"
 #include "supervisor/health.h"
 
-static void add_broken(struct connectors *connectors, const struct worker_connectors *loaded, size_t number)
+static void add_broken(struct connectors *connectors, const struct worker_connectors *loaded, size_t number,
+                       struct mono_ms now)
 {
     struct collected_connector *connector = &connectors->list[connectors->count++];
 
     connector->key = worker_connectors_fault_key(loaded, number);
     connector->broken = true;
+    connector->failing = now;
     (void)snprintf(connector->ended, sizeof connector->ended, "%s", worker_connectors_fault(loaded, number));
 }
 
-void connectors_init(struct connectors *connectors, const struct worker_connectors *loaded, int64_t lease_ttl_ms)
+void connectors_init(struct connectors *connectors, const struct worker_connectors *loaded, int64_t lease_ttl_ms,
+                     struct mono_ms now)
 {
     size_t good = loaded == NULL ? 0 : worker_connectors_count(loaded);
     size_t broken = loaded == NULL ? 0 : worker_connectors_fault_count(loaded);
@@ -29,16 +32,17 @@ void connectors_init(struct connectors *connectors, const struct worker_connecto
         struct collected_connector *connector = &connectors->list[connectors->count++];
         connector->key = worker_connector_key(loaded, i);
     }
-    connectors_resettle(connectors, loaded, lease_ttl_ms);
     for (size_t i = 0; i < broken; i++) {
-        add_broken(connectors, loaded, i);
+        add_broken(connectors, loaded, i, now);
     }
+    connectors_resettle(connectors, loaded, lease_ttl_ms);
 }
 
 void connectors_resettle(struct connectors *connectors, const struct worker_connectors *loaded, int64_t lease_ttl_ms)
 {
-    for (size_t i = 0; i < connectors->worker_count; i++) {
-        connectors->list[i].limit_ms = health_limit_ms(worker_connector_age_ms(loaded, i), lease_ttl_ms);
+    for (size_t i = 0; i < connectors->count; i++) {
+        int64_t age_ms = i < connectors->worker_count ? worker_connector_age_ms(loaded, i) : WORKER_CONNECTOR_AGE_MS;
+        connectors->list[i].limit_ms = health_limit_ms(age_ms, lease_ttl_ms);
     }
 }
 
@@ -166,7 +170,7 @@ const char *connector_reason(const struct collected_connector *connector)
 const struct collected_connector *connectors_late(const struct connectors *connectors, struct mono_ms now,
                                                   int64_t *late_ms)
 {
-    for (size_t i = 0; i < connectors->worker_count; i++) {
+    for (size_t i = 0; i < connectors->count; i++) {
         const struct collected_connector *connector = &connectors->list[i];
         int64_t owed = connector->last.owed_mono_ms > 0 ? now.v - connector->last.owed_mono_ms : 0;
         int64_t failing = connector->failing.v > 0 ? now.v - connector->failing.v : 0;

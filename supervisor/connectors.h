@@ -25,7 +25,8 @@ struct collected_connector {
     const char *key; /* NULL: a file that does not even say that */
     bool broken;     /* its definition is: it has no worker */
     bool running;
-    struct mono_ms failing; /* since when its workers end without one that has done well meanwhile; 0: they don't */
+    struct mono_ms failing; /* since when its workers end without one that has done well meanwhile, or it has none; 0:
+                               neither */
     struct mono_ms blocked; /* since when it can't talk to the Kafka broker, over its workers' lives; 0: it can */
     char ended[512];        /* why it is down, or what the last of those ended of; "": nothing to say */
     int64_t limit_ms;       /* for /healthz */
@@ -42,7 +43,8 @@ struct connectors {
 };
 
 /* loaded may be NULL: none. It must outlive them. */
-void connectors_init(struct connectors *connectors, const struct worker_connectors *loaded, int64_t lease_ttl_ms);
+void connectors_init(struct connectors *connectors, const struct worker_connectors *loaded, int64_t lease_ttl_ms,
+                     struct mono_ms now);
 /* The definitions, or the settings, are other ones now. */
 void connectors_resettle(struct connectors *connectors, const struct worker_connectors *loaded, int64_t lease_ttl_ms);
 void connectors_free(struct connectors *connectors);

@@ -43,7 +43,11 @@ static const struct collected_queue *first_late(const struct collect *collect, i
 
 static void say_connector(cJSON *answer, const struct collected_connector *late, int64_t late_ms)
 {
-    (void)cJSON_AddStringToObject(answer, "connector", late->key);
+    if (late->key == NULL) {
+        (void)cJSON_AddNullToObject(answer, "connector");
+    } else {
+        (void)cJSON_AddStringToObject(answer, "connector", late->key);
+    }
     if (late->last.owed_mono_ms > 0) {
         (void)cJSON_AddStringToObject(answer, "partition", late->last.owed);
     }

@@ -545,7 +545,7 @@ int supervisor_run_connectors(struct settings *settings, struct worker_connector
     int exit_code;
 
     log_forward_init(&supervisor.forward);
-    connectors_init(&supervisor.connectors, connectors, settings->lease_ttl_ms);
+    connectors_init(&supervisor.connectors, connectors, settings->lease_ttl_ms, clock_mono());
     size_t limit = settings_queue_workers(settings) + supervisor.connectors.worker_count;
 
     collect_init(&supervisor.collect, limit);

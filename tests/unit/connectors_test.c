@@ -44,7 +44,7 @@ static void begin(void)
     write_definition("plain", GOOD);
     loaded = worker_connectors_load(&path, 1, environment, &error);
     ck_assert_ptr_nonnull(loaded);
-    connectors_init(&connectors, loaded, LEASE_TTL_MS);
+    connectors_init(&connectors, loaded, LEASE_TTL_MS, (struct mono_ms){1000});
 }
 
 static void end(void)
@@ -233,7 +233,7 @@ START_TEST(one_that_was_told_to_end_does_not_fail_by_that)
     connectors_ended(&connectors, 0, CONNECTOR_TOLD, EXITED(0), (struct mono_ms){1000});
     connectors_began(&connectors, 0);
     fresh(0, 0, 0);
-    expect_health(1000000, 200, GREEN);
+    expect_health(1000 + 900000, 200, GREEN);
     ck_assert_str_eq(connector_reason(&connectors.list[0]), "");
 }
 END_TEST
@@ -246,6 +246,16 @@ START_TEST(one_that_stays_down_goes_red)
     expect_health(1000 + 180000, 200, GREEN);
     expect_health(1000 + 180001, 503, RED("180001"));
     ck_assert_str_eq(connector_reason(&connectors.list[0]), "offset 7 is no json");
+}
+END_TEST
+
+/* As one that refuses: nobody runs it, and its topics lag. */
+START_TEST(one_that_was_broken_at_the_start_goes_red)
+{
+    expect_health(1000 + 900000, 200, GREEN);
+    expect_health(1000 + 900001, 503, "{\"ok\":false,\"connector\":\"broken\",\"staleMs\":900001,\"limitMs\":900000}");
+    connectors.list[2].key = NULL;
+    expect_health(1000 + 900001, 503, "{\"ok\":false,\"connector\":null,\"staleMs\":900001,\"limitMs\":900000}");
 }
 END_TEST
 
@@ -326,6 +336,7 @@ int main(void)
     tcase_add_test(cases, what_a_life_owed_is_not_forgotten_with_it);
     tcase_add_test(cases, one_that_was_told_to_end_does_not_fail_by_that);
     tcase_add_test(cases, one_that_stays_down_goes_red);
+    tcase_add_test(cases, one_that_was_broken_at_the_start_goes_red);
     tcase_add_test(cases, one_that_can_not_be_started_goes_red);
     tcase_add_test(cases, one_that_can_not_talk_to_kafka_goes_red);
     tcase_add_test(cases, reasons);

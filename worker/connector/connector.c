@@ -11,8 +11,7 @@
 #include "worker/connector/partition.h"
 #include "worker/report_link.h"
 
-#define DEFAULT_AGE_MS 300000
-#define SETTLED_MS     20000 /* a group that has given nothing for so long has nothing */
+#define SETTLED_MS 20000 /* a group that has given nothing for so long has nothing */
 
 struct worker_connectors {
     const char *const *paths;
@@ -83,7 +82,7 @@ int64_t worker_connector_age_ms(const struct worker_connectors *connectors, size
 {
     int64_t age = connectors->definitions.list[number].options.max_file_age_ms;
 
-    return age > 0 ? age : DEFAULT_AGE_MS;
+    return age > 0 ? age : WORKER_CONNECTOR_AGE_MS;
 }
 
 size_t worker_connectors_fault_count(const struct worker_connectors *connectors)

@@ -27,7 +27,8 @@ void worker_connectors_renew(struct worker_connectors *connectors, char *const *
 size_t worker_connectors_count(const struct worker_connectors *connectors);
 /* Valid as long as the connectors are. */
 const char *worker_connector_key(const struct worker_connectors *connectors, size_t number);
-/* How long a file may be owed before /healthz says so, before the rule of 3.11 is applied: max_file_age or 5 minutes. */
+/* How long a file may be owed before /healthz says so, before the rule of 3.11 is applied: max_file_age or this. */
+#define WORKER_CONNECTOR_AGE_MS 300000
 int64_t worker_connector_age_ms(const struct worker_connectors *connectors, size_t number);
 
 size_t worker_connectors_fault_count(const struct worker_connectors *connectors);
