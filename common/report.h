@@ -107,7 +107,7 @@ struct report_connector {
     int64_t blocked_mono_ms;   /* since when it can't read what it should, the Kafka broker's doing; 0: it can */
     int64_t fresh_mono_ms;     /* since then each partition has put up a file, or is through its log and owes none;
                                   0: not all of them */
-    char error[300];           /* why it ends, or why it can't read for now; "": nothing is wrong */
+    char error[300];           /* why it ends, can't read for now, or leaves a topic out; "": nothing is wrong */
 };
 
 struct report_assign {

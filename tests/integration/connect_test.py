@@ -460,6 +460,39 @@ class MockTest(ConnectTest):
         sink.program.wait_for(lambda: len(list(self.lake.glob('[eu][us]/*/*'))) == 6, 'files of both')
         self.assertEqual(sink.program.terminate(), 0)
 
+    def test_a_topic_that_can_have_no_keys(self):
+        """Is left out alone, loudly, and red once it has a record; and read from its start when the template is
+        mended."""
+        broker = self.mock()
+        broker.create('orders.eu', 4)
+        broker.create('orders', 2)
+        self.send(broker, 20)
+        control = str(self.folder / 'control.sock')
+        options = {'plain': False, 'topics': "pattern = 'orders'", 'max_file_age': '1s',
+                   'properties': {'session.timeout.ms': 6000}}
+        sink = self.connect(broker, self.definition(path_template='{topic_segment[0]}.{topic_segment[1]}', **options),
+                            QUEEN_S3_CONTROL=control)
+
+        def reason() -> str | None:
+            connector, = json.loads(command({'QUEEN_S3_CONTROL': control}, 'status', '--json').stdout)['connectors']
+            return connector['reason']
+        self.wait_landed(sink, 10)
+        why = "topic 'orders' has 1 segments, and path_template asks for {topic_segment[1]}"
+        until(lambda: reason() == why, 'reason')
+        self.assertEqual(sink.text().count(f'orders: the topic is left out: {why}'), 1, sink.text())
+        self.send(broker, 10, 2, 'orders')
+        until(lambda: sink.health()[0] == 503, 'red')
+        self.assertRegex(sink.health()[1]['partition'], '^orders/[01]$')
+        self.send(broker, 20)
+        sink.program.wait_for(lambda: self.covered('orders.eu', 0) == 20, 'the other topic, still read')
+        self.definition(path_template='{topic}', **options)
+        sink.program.signal(signal.SIGHUP)
+        sink.program.wait_for(lambda: self.covered('orders', 0) == self.covered('orders', 1) == 5, 'what was left out')
+        self.hold()
+        sink.wait_health()
+        self.assertIsNone(reason())
+        self.assertEqual(sink.program.terminate(), 0)
+
     def test_exit_codes(self):
         """Those that the manual lists."""
         broker = self.mock()

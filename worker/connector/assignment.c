@@ -150,6 +150,19 @@ static const char *find_rival(const struct connector *connector, const char *top
     return NULL;
 }
 
+/* Once for a topic: its partitions stand side by side. */
+static void say_left_out(const struct consumer *consumer, size_t place)
+{
+    const struct partition *partition = consumer->partitions[place];
+    bool said = place > 0 && strcmp(consumer->partitions[place - 1]->topic, partition->topic) == 0;
+
+    said = said || (place + 1 < consumer->partition_count &&
+                    strcmp(consumer->partitions[place + 1]->topic, partition->topic) == 0);
+    if (partition_is_left_out(partition) && !said) {
+        log_line(LOG_ERROR, consumer->connector->definition->key, "the topic is left out: %s", partition->left_out);
+    }
+}
+
 static void add(struct consumer *consumer, const char *topic, int32_t number)
 {
     drop(consumer, topic, number);
@@ -168,6 +181,7 @@ static void add(struct consumer *consumer, const char *topic, int32_t number)
     consumer->partitions[place] = partition_create(consumer, topic, number);
     consumer->partition_count++;
     consumer->last = NULL;
+    say_left_out(consumer, place);
 }
 
 void assignment_drop_all(struct consumer *consumer)

@@ -114,6 +114,9 @@ static void add_partition(const struct partition *partition, struct mono_ms now,
 
     report->fresh_mono_ms = fresh < report->fresh_mono_ms ? fresh : report->fresh_mono_ms;
     report->partitions++;
+    if (partition_is_left_out(partition) && report->error[0] == '\0') {
+        say(report, partition->left_out);
+    }
     report->buffer_bytes += partition->filling.body.size + partition->flying.body.size;
     if (late > 0 && (report->owed_mono_ms == 0 || now.v - late < report->owed_mono_ms)) {
         report->owed_mono_ms = now.v - late;

@@ -1,10 +1,12 @@
 /* A partition's place in the log, and its file in flight: partition.h. How files are filled is in partition_fill.c. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/log.h"
 #include "common/memory.h"
 #include "worker/connector/partition_internal.h"
+#include "worker/connector/path_template.h"
 
 #define RETRY_MS        1000
 #define SECOND_DELAY_MS 1000
@@ -211,6 +213,18 @@ void partition_take_off(struct partition *partition)
 
 /* ---- begin and end ---- */
 
+/* The template's fault with a topic's name is there before any record is. */
+static char *why_left_out(const struct partition *partition)
+{
+    struct sink_slice topic = {partition->topic, strlen(partition->topic)};
+    char key[SINK_KEY_MAX + 1];
+    struct error error;
+    int code = path_template_render(partition_options(partition)->path_template, topic, partition->number, 0, key,
+                                    sizeof key, &error);
+
+    return code == 0 ? NULL : memory_copy_text(error.message);
+}
+
 struct partition *partition_create(struct consumer *consumer, const char *topic, int32_t number)
 {
     struct partition *partition = memory_new(1, sizeof *partition);
@@ -219,8 +233,14 @@ struct partition *partition_create(struct consumer *consumer, const char *topic,
     partition->topic = memory_format("%s", topic);
     partition->number = number;
     partition->end = CUT_NO_OFFSET;
+    partition->left_out = why_left_out(partition);
     cut_begin(&partition->cut, false);
     return partition;
+}
+
+bool partition_is_left_out(const struct partition *partition)
+{
+    return partition->left_out != NULL;
 }
 
 void partition_destroy(struct partition *partition)
@@ -241,6 +261,7 @@ void partition_destroy(struct partition *partition)
     open_file_clear(&partition->flying);
     partition_shape_changes(partition);
     free(partition->topic);
+    free(partition->left_out);
     free(partition);
 }
 
@@ -323,7 +344,7 @@ bool partition_is_idle(const struct partition *partition)
 
 int64_t partition_late_ms(const struct partition *partition, struct mono_ms now)
 {
-    bool waits = partition->full || partition->cut.flight != CUT_GROUNDED ||
+    bool waits = partition->full || partition_is_left_out(partition) || partition->cut.flight != CUT_GROUNDED ||
                  (partition->filling.count > 0 && partition_options(partition)->max_file_age_ms > 0);
 
     return partition->since.v > 0 && waits ? now.v - partition->since.v : 0;

@@ -16,6 +16,7 @@ struct partition {
     struct consumer *consumer;
     char *topic;
     int32_t number;
+    char *left_out; /* why none of its records can have a key; NULL: they can */
     struct cut cut;
     struct cut_note rebuilt; /* of the file being rebuilt */
     struct open_file filling;
@@ -41,6 +42,8 @@ struct partition {
 };
 
 struct partition *partition_create(struct consumer *consumer, const char *topic, int32_t number);
+/* One that is left out has a position, and owes a file from its first record on. */
+bool partition_is_left_out(const struct partition *partition);
 /* What is not durable is dropped. */
 void partition_destroy(struct partition *partition);
 

@@ -257,10 +257,22 @@ static bool offer(struct partition *partition, const rd_kafka_message_t *message
     return verdict == CUT_REPEAT || message->offset < partition->cut.next || partition_connector(partition)->failed;
 }
 
+/* That there is one is all that is to be known. */
+static void leave_out(struct partition *partition, rd_kafka_message_t *message)
+{
+    partition->since = partition->since.v > 0 ? partition->since : partition_now(partition);
+    set_paused(partition, true);
+    rd_kafka_message_destroy(message);
+}
+
 void partition_take(struct partition *partition, rd_kafka_message_t *message)
 {
     struct connector *connector = partition_connector(partition);
 
+    if (partition_is_left_out(partition)) {
+        leave_out(partition, message);
+        return;
+    }
     if (partition->cut.state != CUT_READING || connector->stopping || connector->failed) {
         rd_kafka_message_destroy(message);
         return;
@@ -312,6 +324,9 @@ void partition_go_on(struct partition *partition)
 void partition_reached(struct partition *partition, int64_t offset)
 {
     partition->end = offset;
+    if (partition_is_left_out(partition)) {
+        return;
+    }
     if (partition->cut.state == CUT_READING && partition->held_count == 0 && cut_reached(&partition->cut, offset)) {
         partition->full = true;
         partition_go_on(partition);
