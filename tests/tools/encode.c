@@ -47,10 +47,26 @@ static char *read_all(size_t *size)
     return byte_buffer_take(&text);
 }
 
-static const char *after(const char *cursor, const char *text)
+/* By their sizes: what strncmp() and strtoll() are given, a sanitizer walks to its NUL, which is at the end of them all. */
+static int begins(const char *cursor, const char *end, const char *text)
 {
-    must(cursor != NULL && strncmp(cursor, text, strlen(text)) == 0, text);
+    size_t size = strlen(text);
+
+    return (size_t)(end - cursor) >= size && memcmp(cursor, text, size) == 0;
+}
+
+static const char *after(const char *cursor, const char *end, const char *text)
+{
+    must(cursor != NULL && begins(cursor, end, text), text);
     return cursor + strlen(text);
+}
+
+static const char *read_number(const char *cursor, const char *end, int64_t *number)
+{
+    for (*number = 0; cursor < end && *cursor >= '0' && *cursor <= '9'; cursor++) {
+        *number = 10 * *number + (*cursor - '0');
+    }
+    return cursor;
 }
 
 /* The partition as it is spelled; it is unescaped in its place, once a run. */
@@ -59,21 +75,21 @@ static const char *read_line(const char *cursor, const char *end, struct name *p
     const char *text = NULL;
     size_t size = 0;
     bool escaped = false;
-    char *rest = NULL;
 
-    cursor = json_scan_string(after(cursor, "{\"partition\":"), end, &partition->bytes, &partition->size, &escaped);
-    record->offset = strtoll(after(cursor, ",\"offset\":"), &rest, 10);
-    cursor = json_scan_string(after(rest, ",\"transactionId\":"), end, &text, &size, &escaped);
+    cursor =
+        json_scan_string(after(cursor, end, "{\"partition\":"), end, &partition->bytes, &partition->size, &escaped);
+    cursor = read_number(after(cursor, end, ",\"offset\":"), end, &record->offset);
+    cursor = json_scan_string(after(cursor, end, ",\"transactionId\":"), end, &text, &size, &escaped);
     record->transaction_id = text;
     record->transaction_id_size = (uint32_t)size;
-    cursor = json_scan_string(after(cursor, ",\"ts\":"), end, &text, &size, &escaped);
+    cursor = json_scan_string(after(cursor, end, ",\"ts\":"), end, &text, &size, &escaped);
     must(cursor != NULL && clock_parse_broker(text, size, &record->ts), "a time");
-    cursor = after(cursor, ",\"payload\":");
+    cursor = after(cursor, end, ",\"payload\":");
     const char *stop = memchr(cursor, '\n', (size_t)(end - cursor));
     must(stop != NULL, "a line feed at the end");
     record->payload = cursor;
     record->payload_size = (uint32_t)(stop - cursor - 1);
-    record->flags = strncmp(cursor, "null}", 5) == 0 ? RECORD_PAYLOAD_NULL : 0;
+    record->flags = begins(cursor, end, "null}") ? RECORD_PAYLOAD_NULL : 0;
     return stop + 1;
 }
 
@@ -130,7 +146,7 @@ static void read_lines(struct lines *lines, const char *text, size_t size)
 
 static int write_out(void *argument, const uint8_t *bytes, size_t size)
 {
-    return argument == NULL || fwrite(bytes, 1, size, argument) == size ? 0 : QS_ERROR_SYSTEM;
+    return argument == NULL || size == 0 || fwrite(bytes, 1, size, argument) == size ? 0 : QS_ERROR_SYSTEM;
 }
 
 static double processor_seconds(void)
