@@ -61,7 +61,8 @@ static int check_count(const struct command *command, const struct arguments *ar
                          command->name);
     }
     if (arguments->word_count < least) {
-        return error_set(error, QS_ERROR_INPUT, "an argument is missing; see queen-s3 help %s", command->name);
+        return error_set(error, QS_ERROR_INPUT, "an argument is missing: expected %s %s; see queen-s3 help %s",
+                         command->name, command->words, command->name);
     }
     return 0;
 }
@@ -183,7 +184,11 @@ int arguments_stretch(const char *since, const char *until, struct window_query 
     query->has_until = until != NULL;
     int code = arguments_time("--since", since, &query->since, error);
 
-    return code != 0 ? code : arguments_time("--until", until, &query->until, error);
+    code = code != 0 ? code : arguments_time("--until", until, &query->until, error);
+    if (code == 0 && query->has_since && query->has_until && query->since.v >= query->until.v) {
+        code = error_set(error, QS_ERROR_INPUT, "--until %s: expected a time after --since %s", until, since);
+    }
+    return code;
 }
 
 int arguments_window(const char *window, struct window_query *query, struct error *error)

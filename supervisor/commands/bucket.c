@@ -77,16 +77,15 @@ int bucket_exit_code(const struct error *error)
 
 int command_no_window(const struct bucket *bucket, const struct window_query *query)
 {
-    char what[48] = "window";
+    const char *stretch = query->has_since || query->has_until ? " in that stretch of time" : "";
+    char number[24] = "";
 
     if (query->first_k > 0) {
-        (void)snprintf(what, sizeof what, "window %lld", (long long)query->first_k);
-    } else if (query->has_since || query->has_until) {
-        (void)snprintf(what, sizeof what, "window in that stretch of time");
+        (void)snprintf(number, sizeof number, " %" PRId64, query->first_k);
     }
-    return command_fail(COMMAND_FAULT, "queue %.*s has no %s in bucket %s%s%s", (int)query->queue.size,
-                        query->queue.bytes, what, bucket->settings.bucket, query->prefix[0] != '\0' ? " below " : "",
-                        query->prefix);
+    return command_fail(COMMAND_FAULT, "queue %.*s has no window%s%s in bucket %s%s%s", (int)query->queue.size,
+                        query->queue.bytes, number, stretch, bucket->settings.bucket,
+                        query->prefix[0] != '\0' ? " below " : "", query->prefix);
 }
 
 /* How long to wait before another try; -1: it was the last. */

@@ -50,12 +50,24 @@ char *ddl_text(const struct settings *settings, const char *engine, const char *
     return NULL;
 }
 
+static int refuse_engine(const char *engine)
+{
+    struct byte_buffer known = {0};
+
+    for (const struct ddl_engine *at = ddl_engines; at->name != NULL; at++) {
+        byte_buffer_add_format(&known, "%s%s", at == ddl_engines ? "" : at[1].name != NULL ? ", " : " or ", at->name);
+    }
+    int code = command_fail(COMMAND_CONFIGURATION, "unknown engine %s: expected %s", engine, known.bytes);
+    byte_buffer_free(&known);
+    return code;
+}
+
 static int print(const struct settings *settings, const char *engine, const char *queue)
 {
     char *text = ddl_text(settings, engine, queue);
 
     if (text == NULL) {
-        return command_fail(COMMAND_CONFIGURATION, "unknown engine %s; see queen-s3 help ddl", engine);
+        return refuse_engine(engine);
     }
     output_text(text);
     free(text);

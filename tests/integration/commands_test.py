@@ -194,6 +194,16 @@ class ReadTest(Lakes):
                                         '--until', second['tEnd'])
                 self.assertEqual([json.loads(line)['k'] for line in said.splitlines()], [2])
 
+    def test_a_window_beside_the_stretch(self):
+        """It is there, so nobody is told that it isn't."""
+        environment = self.environment('none')
+        second = json.loads(self.run_command(environment, 'windows', 'orders', '--json').splitlines()[1])
+        for options, said in (([2, '--until', second['tStart']], 'no window 2 in that stretch of time'),
+                              ([9], 'no window 9 in bucket')):
+            result = command(environment, 'cat', 'orders', '--window', *options)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(said, result.stderr.decode())
+
     def test_only_what_can_match_is_read(self):
         """The objects of other windows and partitions may as well not be there."""
         environment = self.environment('per-partition')
@@ -436,8 +446,9 @@ class DamageTest(Lakes):
     def test_manifest_is_none(self):
         folder, environment = self.damage()
         self.manifest(folder, 2).write_text('{"k":2')
-        self.found(environment, r'windows/0000000002.json: not a manifest: [^/]*: expected the manifest of window 2 of '
-                                r'the queue orders$', r'w-0000000002-\S+: no manifest names it: expected one of window 2')
+        self.found(environment,
+                   r'windows/0000000002.json: not a manifest: [^/]*: expected the manifest of window 2 of the queue orders$',
+                   r'w-0000000002-\S+: no manifest names it: expected one of window 2')
         self.run_command(environment, 'cat', 'orders', code=1)
         self.run_command(environment, 'windows', 'orders', code=1)
 
@@ -630,6 +641,15 @@ class ExitCodeTest(CommandTest):
                 self.assertEqual(result.returncode, 2)
                 self.assertRegex(result.stderr.decode(), r'\Aqueen-s3: [^\n]+\n\Z')
                 self.assertEqual(result.stdout, b'')
+
+    def test_what_is_accepted_is_said(self):
+        environment = {'QUEEN_S3_ENDPOINT': 'file:///nowhere', 'QUEEN_S3_BUCKET': 'lake'}
+        for line, said in ((['ddl', 'oracle', 'a'], 'unknown engine oracle: expected duckdb, spark, trino, athena, '
+                                                    'clickhouse, snowflake, polars, pyarrow or pandas'),
+                           (['ddl', 'duckdb'], 'expected ddl ENGINE QUEUE'),
+                           (['cat', 'a', '--since', '7', '--until', '2'],
+                            '--until 2: expected a time after --since 7')):
+            self.assertIn(said, command(environment, *line).stderr.decode())
 
     def test_settings(self):
         """What names the bucket is needed, and no more; what is set is checked."""

@@ -56,7 +56,7 @@ START_TEST(refuses_in_one_line)
     static const struct {
         const char *line;
         const char *part;
-    } cases[] = {{"", "missing"},
+    } cases[] = {{"", "an argument is missing: expected verify QUEUE [OTHER]; "},
                  {"a b c", "unexpected argument c"},
                  {"a --sinc 1", "unknown option --sinc"},
                  {"a --since", "--since wants a value"},
@@ -125,6 +125,9 @@ START_TEST(makes_queries)
     ck_assert(query.has_since && query.since.v == 5 && !query.has_until);
     ck_assert_int_eq(arguments_stretch(NULL, "x", &query, &error), QS_ERROR_INPUT);
     ck_assert_ptr_nonnull(strstr(error.message, "--until x"));
+    ck_assert_int_eq(arguments_stretch("5", "6", &query, &error), 0);
+    ck_assert_int_eq(arguments_stretch("5", "5", &query, &error), QS_ERROR_INPUT);
+    ck_assert_str_eq(error.message, "--until 5: expected a time after --since 5");
     ck_assert_int_eq(arguments_queue("a b\x7f", &error), 0);
     ck_assert_int_eq(arguments_queue("", &error), QS_ERROR_INPUT);
     ck_assert_int_eq(arguments_queue("a\nb", &error), QS_ERROR_INPUT);
