@@ -49,6 +49,7 @@ void seek_begin(struct window_engine *engine, struct partition *partition)
     seek->low = partition->log_start;
     seek->high = partition->watermark > seek->low ? partition->watermark : seek->low;
     seek->step = 1;
+    seek->has_gap = engine->enumerated && seek->low > 0;
     partition->seek = seek;
     partition->frontier = TIME_UNKNOWN;
     seek_aim(engine, partition);

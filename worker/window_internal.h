@@ -77,7 +77,7 @@ struct trouble {
     bool has_gap; /* unreadable offsets whose next record isn't seen yet (spec 3.8) */
     int64_t gap_from;
     int64_t gap_to;
-    int64_t previous_watermark; /* of the life before */
+    int64_t previous_end; /* the first offset that the life before isn't known to have had */
 };
 
 struct partition {
@@ -86,6 +86,7 @@ struct partition {
     uint32_t hash;
     int64_t position;  /* the next offset to read */
     int64_t watermark; /* the largest that any answer gave for this life */
+    int64_t named_end; /* the largest that a page gave: an answer names no id, and may speak of a life to come */
     int64_t log_start;
     int64_t frontier; /* while behind: a lower bound of the first unread ts; TIME_UNKNOWN until first read */
     int64_t unread;   /* what it adds to engine->unread */
@@ -159,6 +160,7 @@ struct window_engine {
     uint32_t page_calls;
     uint32_t full_passes;
     bool wants_full;
+    bool enumerated; /* a full pass is complete: a partition that is new to us has begun since */
 
     /* the window being filled */
     struct partition **members;
@@ -243,7 +245,10 @@ void life_bound_add(struct window_engine *engine, struct partition *partition, i
 /* Drops bounds that are moot: no record of the life before is buffered any more. */
 void prune_life_bounds(struct window_engine *engine);
 /* A new life begins with ts: what is buffered of the one before and isn't older was the new one's, and is let go. */
-void life_take_back(struct window_engine *engine, struct partition *partition, int64_t ts, int64_t watermark);
+void life_take_back(struct window_engine *engine, struct partition *partition, int64_t ts);
+/* Of the records of an extent of the life before those from `keep` on were the new one's: what they seemed to be is lost. */
+void life_lose_misread(struct window_engine *engine, struct partition *partition, const struct held_extent *held,
+                       size_t keep);
 
 /* window_survey.c */
 size_t survey_records(struct window_engine *engine, struct partition *partition, const struct record *records,

@@ -49,9 +49,21 @@ static void count_anew(struct window_engine *engine)
     engine->full = false;
 }
 
-/* Cuts the last extent where its records reach ts; what was cut away belongs to the new life, and the offsets that it
- * seemed to fill in the old one were never read. False where nothing was cut. */
-static bool cut_last(struct window_engine *engine, struct partition *partition, int64_t ts, int64_t watermark)
+void life_lose_misread(struct window_engine *engine, struct partition *partition, const struct held_extent *held,
+                       size_t keep)
+{
+    const struct record *records = held->extent.block->records + held->extent.first;
+    int64_t to = records[held->extent.count - 1].offset;
+    if (partition->trouble == NULL || !partition->trouble->has_previous)
+        return;
+    if (to >= partition->trouble->previous_end)
+        to = partition->trouble->previous_end - 1;
+    window_lose(engine, partition, records[keep].offset, to, true);
+}
+
+/* Cuts the last extent where its records reach ts; what was cut away belongs to the new life. False where nothing was
+ * cut. */
+static bool cut_last(struct window_engine *engine, struct partition *partition, int64_t ts)
 {
     struct buffer *buffer = partition->buffer;
     struct held_extent *last = &buffer->extents[buffer->count - 1];
@@ -63,8 +75,7 @@ static bool cut_last(struct window_engine *engine, struct partition *partition, 
         weight += record_weight(&records[--keep], partition->name_size);
     if (keep == last->extent.count)
         return false;
-    int64_t to = records[last->extent.count - 1].offset;
-    window_lose(engine, partition, records[keep].offset, to < watermark ? to : watermark - 1, true);
+    life_lose_misread(engine, partition, last, keep);
     engine->buffered_weight -= weight;
     last->weight -= weight;
     last->extent.count = keep;
@@ -77,13 +88,13 @@ static bool cut_last(struct window_engine *engine, struct partition *partition, 
     return true;
 }
 
-void life_take_back(struct window_engine *engine, struct partition *partition, int64_t ts, int64_t watermark)
+void life_take_back(struct window_engine *engine, struct partition *partition, int64_t ts)
 {
     struct buffer *buffer = partition->buffer;
     if (record_ts(&buffer->extents[buffer->count - 1], buffer->extents[buffer->count - 1].extent.count - 1).v < ts)
         return;
     count_anew(engine);
-    while (buffer->count > buffer->head && cut_last(engine, partition, ts, watermark)) {
+    while (buffer->count > buffer->head && cut_last(engine, partition, ts)) {
         /* the extent before may reach as far */
     }
     spread_rebuild(engine);

@@ -129,6 +129,16 @@ static bool known_holds(const struct known_position *known, const struct changed
     return known->position <= page->last_offset + 1;
 }
 
+/* It began under our eyes, and what retention has taken of it before the first look is lost. */
+static void begins_late(struct window_engine *engine, struct partition *partition)
+{
+    if (partition->position == 0)
+        return;
+    gap_open(partition, 0, partition->position - 1);
+    if (partition->position >= partition->watermark)
+        window_settle_gap(engine, partition, false, 0);
+}
+
 static void partition_start(struct window_engine *engine, struct partition *partition,
                             const struct changed_partition *page)
 {
@@ -143,6 +153,8 @@ static void partition_start(struct window_engine *engine, struct partition *part
             partition->watermark = partition->position;
     } else if (engine->from_log_start || engine->previous_end == TIME_UNKNOWN) {
         partition->position = page->log_start;
+        if (engine->enumerated)
+            begins_late(engine, partition);
     } else if (long_done) {
         partition->position = partition->watermark;
     } else {
@@ -153,7 +165,7 @@ static void partition_start(struct window_engine *engine, struct partition *part
 static void partition_meet(struct window_engine *engine, const struct changed_partition *page)
 {
     struct partition *partition = table_add(&engine->table, page->name);
-    partition->watermark = page->last_offset + 1;
+    partition->watermark = partition->named_end = page->last_offset + 1;
     partition->log_start = page->log_start;
     partition->has_id = page->has_id;
     partition->id = page->id;
@@ -192,15 +204,18 @@ void partition_suspect(struct window_engine *engine, struct partition *partition
     partition_place(engine, partition);
 }
 
-/* What the life that is over still had: known unread offsets, and a gap whose next record will never come. */
+/* What the life that is over still had: known unread offsets, and a gap whose next record will never come. Of one that was
+ * created again the answers of late may have been of the new life: pages alone know where it ended. */
 static void life_ends(struct window_engine *engine, struct partition *partition, bool created_again)
 {
+    int64_t last = (created_again ? partition->named_end : partition->watermark) - 1;
     if (partition->trouble != NULL && partition->trouble->has_gap) {
         partition->trouble->has_gap = false;
-        window_lose(engine, partition, partition->trouble->gap_from, partition->trouble->gap_to, created_again);
+        window_lose(engine, partition, partition->trouble->gap_from,
+                    partition->trouble->gap_to < last ? partition->trouble->gap_to : last, created_again);
     }
     if (partition->seek == NULL)
-        window_lose(engine, partition, partition->position, partition->watermark - 1, created_again);
+        window_lose(engine, partition, partition->position, last, created_again);
     free(partition->seek);
     partition->seek = NULL;
     suspect_clear(engine, partition);
@@ -214,21 +229,24 @@ static void life_ends(struct window_engine *engine, struct partition *partition,
 static void partition_begin_life(struct window_engine *engine, struct partition *partition,
                                  const struct changed_partition *page)
 {
+    int64_t previous_end = partition->gone ? 0 : partition->named_end;
     if (!partition->gone)
         life_ends(engine, partition, true);
     if (partition->has_id) {
         struct trouble *trouble = partition_trouble(partition);
         trouble->has_previous = true;
+        trouble->previous_end = previous_end;
         trouble->previous_id = partition->id;
     }
     partition->gone = false;
     partition->position = page->log_start;
     partition->log_start = page->log_start;
-    partition->watermark = page->last_offset + 1;
+    partition->watermark = partition->named_end = page->last_offset + 1;
     partition->has_id = page->has_id;
     partition->id = page->id;
     partition->moved = engine->page_calls;
     partition->frontier = TIME_UNKNOWN;
+    begins_late(engine, partition);
 }
 
 static void partition_end(struct window_engine *engine, struct partition *partition)
@@ -292,8 +310,10 @@ static void partition_meet_again(struct window_engine *engine, const struct wind
             partition->has_id = true;
             partition->id = page->id;
         }
-        if (page->last_offset + 1 > partition->watermark)
-            partition->watermark = page->last_offset + 1;
+        if (page->last_offset + 1 > partition->named_end)
+            partition->named_end = page->last_offset + 1;
+        if (partition->named_end > partition->watermark)
+            partition->watermark = partition->named_end;
         if (page->log_start > partition->log_start) {
             partition->log_start = page->log_start;
             partition->moved = engine->page_calls;
@@ -386,6 +406,7 @@ void window_pass_end(struct window_engine *engine, struct window_pass *pass)
     if (pass->full) {
         end_suspects(engine, pass);
         forget_unnamed(engine, pass);
+        engine->enumerated = true;
         window_clear_positions(engine);
     }
     /* What an earlier pass proved stays proven when a later one was answered by a node that lags. */

@@ -170,7 +170,7 @@ static void keep_records(struct window_engine *engine, struct partition *partiti
         window_drop_from(engine, partition, block->records[first].ts.v);
     struct buffer *buffer = buffer_for(partition);
     if (holds_other_life(partition) && partition->trouble != NULL)
-        life_take_back(engine, partition, block->records[first].ts.v, partition->trouble->previous_watermark);
+        life_take_back(engine, partition, block->records[first].ts.v);
     if (holds_other_life(partition))
         life_bound_add(engine, partition, block->records[first].ts.v);
     buffer->extents[buffer->count++] = (struct held_extent){{block, first, count}, weight, partition->life};

@@ -120,6 +120,7 @@ void window_drop_from(struct window_engine *engine, struct partition *partition,
             keep--;
         if (keep == last->extent.count)
             break;
+        life_lose_misread(engine, partition, last, keep);
         cut_last(engine, partition, keep);
         buffer = partition->buffer;
         if (keep > 0)

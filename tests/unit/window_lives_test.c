@@ -438,10 +438,56 @@ START_TEST(what_was_read_of_a_new_life_before_it_was_known_comes_once)
     lanes_read_all(&lanes);
     struct window_plan plan = lanes_close(&lanes, false);
     ck_assert_uint_eq(plan.records, 2);
+    ck_assert_uint_eq(plan.lost_count, 1);
+    is_lost(plan.lost, "a", 2, 3, true); /* those of the old one; the new one's 4 and 5 it never had */
     window_plan_free(&plan);
     plan = lanes_close(&lanes, false);
     ck_assert_uint_eq(plan.records, 6);
     window_plan_free(&plan);
+    lanes_end(&lanes);
+}
+END_TEST
+
+static void retention_before_the_first_look(bool sought, bool again, int64_t left)
+{
+    size_t count;
+    lanes_begin(&lanes, ALIGN_HOUR, 1000, 60, 0);
+    if (sought)
+        window_start_after(lanes.engine, (struct broker_us){TEN});
+    else
+        window_start_earliest(lanes.engine);
+    lane_fill(&lanes, "b", 1);
+    struct lane *lane = again ? lane_fill(&lanes, "a", 1) : lane_add(&lanes, "a");
+    lane->has_id = true;
+    lane->hidden = !again;
+    lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
+    lanes_read_all(&lanes);
+    create_again(lane, 5, TEN + 20 * SECOND_US);
+    lane->log_start = lane->end - left;
+    lane->hidden = false;
+    lanes_pass(&lanes, false, TEN + 100 * SECOND_US);
+    lanes_read_all(&lanes);
+    is_lost(window_lost(lanes.engine, &count), "a", 0, lane->log_start - 1, false);
+    ck_assert_uint_eq(count, 1);
+    lanes_end(&lanes);
+}
+
+/* Nothing of it can have been committed. */
+START_TEST(one_that_began_since_has_lost_what_was_deleted_before_the_first_look)
+{
+    for (int i = 0; i < 8; i++)
+        retention_before_the_first_look(i & 1, i & 2, i & 4 ? 2 : 0);
+}
+END_TEST
+
+START_TEST(one_that_was_there_has_lost_nothing_that_is_known)
+{
+    lanes_begin_earliest(&lanes, ALIGN_HOUR);
+    struct lane *lane = lane_fill(&lanes, "a", 5);
+    lane->log_start = 3;
+    lanes_pass(&lanes, true, TEN + 10 * SECOND_US);
+    lanes_read_all(&lanes);
+    nothing_is_lost();
     lanes_end(&lanes);
 }
 END_TEST
@@ -540,6 +586,8 @@ int main(void)
     tcase_add_test(tests, one_that_is_gone_can_come_back);
     tcase_add_test(tests, a_page_that_names_a_life_that_is_over_is_a_node_that_lags);
     tcase_add_test(tests, what_was_read_of_a_new_life_before_it_was_known_comes_once);
+    tcase_add_test(tests, one_that_began_since_has_lost_what_was_deleted_before_the_first_look);
+    tcase_add_test(tests, one_that_was_there_has_lost_nothing_that_is_known);
     tcase_add_test(tests, one_held_back_in_two_lives_stays_until_both_times_have_come);
     tcase_add_test(tests, a_pass_of_a_node_that_lags_ends_no_partition);
     tcase_add_test(tests, what_lies_before_the_start_is_no_broken_promise);
