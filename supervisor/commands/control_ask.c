@@ -38,8 +38,9 @@ static int open_call(struct call *call, struct error *error)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-    if (strlen(call->path) >= sizeof address.sun_path) {
-        return error_set(error, QS_ERROR_INPUT, "%s: longer than the path of a socket can be", call->path);
+    if (control_path_check(call->path, error) != 0) {
+        error_prefix(error, "%s", call->path);
+        return QS_ERROR_INPUT;
     }
     memcpy(address.sun_path, call->path, strlen(call->path));
     call->descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

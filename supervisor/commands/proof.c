@@ -297,8 +297,8 @@ static int take_window(void *argument, const struct window_entry *entry)
             error_prefix(&proof->failure, "the manifest %s", entry->key);
             return 1;
         }
-        proof_fault(proof, entry->key, "%s: expected the manifest of window %" PRId64 " of the queue %s",
-                    entry->error.message, entry->k, proof->queue);
+        proof_fault(proof, entry->key, "%s: expected that of window %" PRId64 " of the queue %s", entry->error.message,
+                    entry->k, proof->queue);
         return 0;
     }
     (void)key_set_add(proof->named, entry->key);

@@ -46,8 +46,9 @@ static int ask_places(const struct control_places *places, struct byte_buffer *a
     switch (code) {
     case 0: return EXIT_SUCCESS;
     case QS_ERROR_NOT_FOUND: return fail_places(places);
-    default:
-        return command_fail(code == QS_ERROR_INPUT ? COMMAND_CONFIGURATION : COMMAND_UNREACHABLE, "%s", error.message);
+    case QS_ERROR_INPUT:
+        return command_fail(COMMAND_CONFIGURATION, "%s%s", places->chosen ? "QUEEN_S3_CONTROL=" : "", error.message);
+    default: return command_fail(COMMAND_UNREACHABLE, "%s", error.message);
     }
 }
 

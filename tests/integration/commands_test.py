@@ -447,7 +447,7 @@ class DamageTest(Lakes):
         folder, environment = self.damage()
         self.manifest(folder, 2).write_text('{"k":2')
         self.found(environment,
-                   r'windows/0000000002.json: not a manifest: [^/]*: expected the manifest of window 2 of the queue orders$',
+                   r'windows/0000000002.json: not a manifest: [^/]*: expected that of window 2 of the queue orders$',
                    r'w-0000000002-\S+: no manifest names it: expected one of window 2')
         self.run_command(environment, 'cat', 'orders', code=1)
         self.run_command(environment, 'windows', 'orders', code=1)

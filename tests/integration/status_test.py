@@ -216,6 +216,11 @@ class StatusTest(mirror.MirrorTest):
             code, text = run_sink(self.folder, {**environment, 'QUEEN_S3_CONTROL': path})
             self.assertEqual(code, 2, text)
             self.assertIn(f'queen-s3: QUEEN_S3_CONTROL={path}: ', text)
+        for size in 104, 130:
+            path = '/tmp/'.ljust(size, 'x')
+            asked = self.status(QUEEN_S3_CONTROL=path)
+            self.assertEqual(asked.returncode, 2)
+            self.assertIn(f'queen-s3: QUEEN_S3_CONTROL={path}: longer than the 103 bytes ', asked.stderr.decode())
         self.assertEqual(self.path.read_text(), 'mine')
 
     def test_two_pools_and_what_a_killed_one_leaves(self):
