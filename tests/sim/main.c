@@ -89,7 +89,7 @@ static bool everything_is_committed(struct simulation *simulation)
         struct broker_us end = {INT64_MIN};
         const struct document_row *row = documents_find(&simulation->documents, keys[queue]);
         const cJSON *text = row != NULL ? cJSON_GetObjectItemCaseSensitive(row->value, "tEnd") : NULL;
-        if (queue == 0 && simulation->pointer_lost)
+        if ((queue == 0 && simulation->pointer_lost) || last_ts(simulation, queue) == INT64_MIN)
             continue;
         if (text == NULL || !clock_parse_broker(text->valuestring, strlen(text->valuestring), &end) ||
             end.v <= last_ts(simulation, queue))
