@@ -16,14 +16,15 @@ static size_t counted_of_last(const struct buffer *buffer)
     return buffer->count - 1 == buffer->counted ? buffer->counted_records : 0;
 }
 
-/* The last extent of a partition, if some of it isn't counted and can be read again. */
-static struct held_extent *last_droppable(const struct partition *partition)
+/* The last extent of a partition, if some of it isn't counted, lies above `floor` and can be read again. */
+static struct held_extent *last_droppable(const struct partition *partition, int64_t floor)
 {
     struct buffer *buffer = partition->buffer;
     if (buffer == NULL || buffer->count <= buffer->counted)
         return NULL;
     struct held_extent *last = &buffer->extents[buffer->count - 1];
-    return last->life == partition->life && !partition->gone ? last : NULL;
+    bool above = record_ts(last, last->extent.count - 1).v > floor;
+    return above && last->life == partition->life && !partition->gone ? last : NULL;
 }
 
 static int64_t extent_end(const struct held_extent *held)
@@ -52,13 +53,13 @@ static void sink_down(struct candidate *heap, size_t count, size_t at)
     heap[at] = moving;
 }
 
-static struct candidate *gather_candidates(const struct window_engine *engine, size_t *count)
+static struct candidate *gather_candidates(const struct window_engine *engine, int64_t floor, size_t *count)
 {
     const struct partition_heap *merge = &engine->heaps[HEAP_MERGE];
     struct candidate *heap = memory_new(merge->count, sizeof *heap);
     *count = 0;
     for (size_t i = 1; i <= merge->count; i++) {
-        const struct held_extent *last = last_droppable(merge->items[i]);
+        const struct held_extent *last = last_droppable(merge->items[i], floor);
         if (last != NULL)
             heap[(*count)++] = (struct candidate){extent_end(last), merge->items[i]};
     }
@@ -94,13 +95,15 @@ static uint64_t cut_last(struct window_engine *engine, struct partition *partiti
 }
 
 /* Drops the upper half of a partition's last extent, so that what is needed first stays wherever it lies. */
-static uint64_t drop_last(struct window_engine *engine, struct partition *partition)
+static uint64_t drop_last(struct window_engine *engine, struct partition *partition, int64_t floor)
 {
     const struct buffer *buffer = partition->buffer;
     const struct held_extent *last = &buffer->extents[buffer->count - 1];
     size_t keep = counted_of_last(buffer);
     if (keep < last->extent.count / 2)
         keep = last->extent.count / 2;
+    while (record_ts(last, keep).v <= floor)
+        keep++;
     const struct record *first = last->extent.block->records + last->extent.first + keep;
     partition->position = first->offset;
     partition->frontier = first->ts.v;
@@ -134,11 +137,13 @@ bool window_shed(struct window_engine *engine, size_t bytes)
 {
     size_t count;
     uint64_t dropped = 0;
-    struct candidate *heap = gather_candidates(engine, &count);
     const struct partition *lowest = heap_top(&engine->heaps[HEAP_BLOCKING]);
+    /* What is as low as the lowest frontier would be the first to be read again, before what it had to give way to. */
+    int64_t floor = lowest != NULL ? lowest->frontier : TIME_UNKNOWN;
+    struct candidate *heap = gather_candidates(engine, floor, &count);
     while (dropped < bytes && count > 0 && heap[0].partition != lowest) {
-        dropped += drop_last(engine, heap[0].partition);
-        const struct held_extent *next = last_droppable(heap[0].partition);
+        dropped += drop_last(engine, heap[0].partition, floor);
+        const struct held_extent *next = last_droppable(heap[0].partition, floor);
         if (next != NULL)
             heap[0].end = extent_end(next);
         else

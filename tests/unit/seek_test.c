@@ -249,6 +249,31 @@ START_TEST(what_is_counted_is_never_shed)
 }
 END_TEST
 
+/* It would come again before the one that room was wanted for, and go again, for ever. */
+START_TEST(what_is_as_low_as_the_lowest_frontier_is_never_shed)
+{
+    lanes_begin(&lanes, ALIGN_HOUR, 1000, 3600, 0);
+    window_start_earliest(lanes.engine);
+    struct lane *lane = lane_add(&lanes, "a");
+    struct lane *behind = lane_add(&lanes, "b");
+    for (int64_t i = 0; i < 40; i++)
+        lane_push(lane, TEN + (i < 30 ? 0 : SECOND_US));
+    for (int64_t i = 0; i < 3; i++)
+        lane_push(behind, TEN);
+    lanes_pass(&lanes, true, TEN + 100 * SECOND_US);
+    ck_assert(lanes_read(&lanes));
+    lanes.answer_max = 1;
+    ck_assert(lanes_read(&lanes));
+    while (window_shed(lanes.engine, 1)) {
+        /* all that may go */
+    }
+    ck_assert_uint_eq(window_buffered_weight(lanes.engine), 31 * RECORD_WEIGHT);
+    lanes_read_all(&lanes);
+    ck_assert_uint_eq(close_all(), 43);
+    lanes_end(&lanes);
+}
+END_TEST
+
 START_TEST(a_spent_block_is_let_go)
 {
     struct budget budget = {.limit = 1u << 30};
@@ -290,6 +315,7 @@ int main(void)
     tcase_add_test(tests, what_retention_takes_of_a_seek_is_lost_unless_it_was_committed);
     tcase_add_loop_test(tests, what_is_shed_is_read_again, 1, 40);
     tcase_add_test(tests, what_is_counted_is_never_shed);
+    tcase_add_test(tests, what_is_as_low_as_the_lowest_frontier_is_never_shed);
     tcase_add_test(tests, a_spent_block_is_let_go);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
