@@ -27,8 +27,9 @@ int proof_lake(struct proof *proof, proof_each *each)
     }
     progress_clear();
     if (code == 0 && proof->windows == 0) {
-        proof_fault(proof, proof->queue, "there is no window in bucket %s: expected one",
-                    proof->bucket->settings.bucket);
+        const struct settings *settings = &proof->bucket->settings;
+        proof_fault(proof, proof->queue, "there is no window in bucket %s%s%s: expected one", settings->bucket,
+                    settings->prefix[0] != '\0' ? " below " : "", settings->prefix);
     }
     return code;
 }

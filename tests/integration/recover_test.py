@@ -255,7 +255,7 @@ class RecoverTest(mirror.MirrorTest):
     def test_no_lake(self):
         broker = self.broker()
         self.lake_folder.mkdir()
-        self.refused(broker, 'there is no window in bucket lake: expected one')
+        self.refused(broker, 'there is no window in bucket lake below queen: expected one')
 
     # What does not answer
 
