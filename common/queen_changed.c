@@ -64,9 +64,10 @@ static const char *read_partition(struct json_scan *scan, struct json_text value
         if (json_text_is(key, "name")) {
             has |= json_text_string(value, &partition->name) ? HAS_NAME : 0;
         } else if (json_text_is(key, "lastOffset")) {
-            /* -1: nothing was ever written */
-            has |=
-                json_text_integer(value, &partition->last_offset) && partition->last_offset >= -1 ? HAS_LAST_OFFSET : 0;
+            /* -1: nothing was ever written; and another has to be able to follow */
+            bool good = json_text_integer(value, &partition->last_offset) && partition->last_offset >= -1 &&
+                        partition->last_offset < INT64_MAX;
+            has |= good ? HAS_LAST_OFFSET : 0;
         } else if (json_text_is(key, "logStart")) {
             has |= json_text_integer(value, &partition->log_start) && partition->log_start >= 0 ? HAS_LOG_START : 0;
         } else if (json_text_is(key, "lastWriteAt")) {

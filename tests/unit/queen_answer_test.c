@@ -208,6 +208,8 @@ static const char *const bad_pages[] = {
     PARTITION("{\"name\":1,\"lastOffset\":1,\"logStart\":0,\"lastWriteAt\":\"2026-09-04T10:04:00Z\"}"),
     PARTITION("{\"name\":\"p\",\"logStart\":0,\"lastWriteAt\":\"2026-09-04T10:04:00Z\"}"),
     PARTITION("{\"name\":\"p\",\"lastOffset\":1.5,\"logStart\":0,\"lastWriteAt\":\"2026-09-04T10:04:00Z\"}"),
+    PARTITION("{\"name\":\"p\",\"lastOffset\":9223372036854775807,\"logStart\":0,"
+              "\"lastWriteAt\":\"2026-09-04T10:04:00Z\"}"),
     PARTITION("{\"name\":\"p\",\"lastOffset\":-2,\"logStart\":0,\"lastWriteAt\":\"2026-09-04T10:04:00Z\"}"),
     PARTITION("{\"name\":\"p\",\"lastOffset\":1,\"lastWriteAt\":\"2026-09-04T10:04:00Z\"}"),
     PARTITION("{\"name\":\"p\",\"lastOffset\":1,\"logStart\":-1,\"lastWriteAt\":\"2026-09-04T10:04:00Z\"}"),
