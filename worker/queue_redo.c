@@ -14,8 +14,16 @@
 #include "common/name.h"
 #include "worker/queue_internal.h"
 
+/* A key that the plan gives to a run, by its hash: of a window there can be as many as there are partitions. */
+struct planned_key {
+    uint64_t hash;
+    size_t run;
+};
+
 struct redo_look {
     struct queue *queue;
+    struct planned_key *planned; /* ascending */
+    size_t planned_count;
     char **keys; /* to be read, one after the other */
     size_t count;
     size_t capacity;
@@ -45,6 +53,7 @@ void redo_look_drop(struct queue *queue)
     for (size_t i = 0; i < look->count; i++)
         free(look->keys[i]);
     free(look->keys);
+    free(look->planned);
     free(look->list_prefix);
     free(look->list_token);
     free(look);
@@ -212,19 +221,66 @@ static void describe_next(void *argument)
 
 /* ---- per partition: what the list finds ---- */
 
-/* With nothing lost, an object under a key that the plan gives too is the same to the byte. */
-static bool is_planned(const struct queue *queue, const char *key)
+/* "" where it would be too long. */
+static void planned_key(const struct queue *queue, size_t at, char out[LAKE_KEY_SIZE])
 {
     const struct commit *commit = &queue->commit;
+    const struct run *run = &commit->plan.runs[at];
     char escaped[LAKE_NAME_SIZE];
+    lake_escape_name(run->partition, escaped);
+    int64_t first = run->extents[0].block->records[run->extents[0].first].offset;
+    if (lake_partition_object_key(commit->prefix, queue->escaped, &commit->shape, &commit->bounds, escaped, first,
+                                  run_last(run), out, NULL) != 0)
+        out[0] = '\0';
+}
+
+/* FNV-1a. */
+static uint64_t key_hash(const char *key)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *key != '\0'; key++)
+        hash = (hash ^ (unsigned char)*key) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static int compare_planned(const void *a, const void *b)
+{
+    const struct planned_key *left = a;
+    const struct planned_key *right = b;
+    return (left->hash > right->hash) - (left->hash < right->hash);
+}
+
+/* With nothing lost, an object under a key that the plan gives too is the same to the byte. */
+static void note_planned(struct redo_look *look)
+{
+    const struct window_plan *plan = &look->queue->commit.plan;
+    char key[LAKE_KEY_SIZE];
+    if (plan->lost_count > 0 || plan->run_count == 0)
+        return;
+    look->planned = memory_new(plan->run_count, sizeof *look->planned);
+    look->planned_count = plan->run_count;
+    for (size_t i = 0; i < plan->run_count; i++) {
+        planned_key(look->queue, i, key);
+        look->planned[i] = (struct planned_key){key_hash(key), i};
+    }
+    qsort(look->planned, look->planned_count, sizeof *look->planned, compare_planned);
+}
+
+static bool is_planned(const struct redo_look *look, const char *key)
+{
     char planned[LAKE_KEY_SIZE];
-    for (size_t i = 0; commit->plan.lost_count == 0 && i < commit->plan.run_count; i++) {
-        const struct run *run = &commit->plan.runs[i];
-        lake_escape_name(run->partition, escaped);
-        int64_t first = run->extents[0].block->records[run->extents[0].first].offset;
-        if (lake_partition_object_key(commit->prefix, queue->escaped, &commit->shape, &commit->bounds, escaped, first,
-                                      run_last(run), planned, NULL) == 0 &&
-            strcmp(planned, key) == 0)
+    uint64_t hash = key_hash(key);
+    size_t low = 0;
+    for (size_t high = look->planned_count; low < high;) {
+        size_t middle = low + (high - low) / 2;
+        if (look->planned[middle].hash < hash)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < look->planned_count && look->planned[low].hash == hash; low++) {
+        planned_key(look->queue, look->planned[low].run, planned);
+        if (strcmp(planned, key) == 0)
             return true;
     }
     return false;
@@ -245,7 +301,7 @@ static void listed(void *argument, const struct error *error, const struct liste
         return;
     }
     for (size_t i = 0; i < count; i++)
-        if (!is_planned(queue, objects[i].key))
+        if (!is_planned(look, objects[i].key))
             add_key(look, objects[i].key);
     free(look->list_token);
     look->list_token = memory_copy_text(next);
@@ -290,5 +346,6 @@ void redo_look(struct queue *queue)
         return;
     }
     look->list_prefix = partition_keys_prefix(key, lake_extension(&commit->shape));
+    note_planned(look);
     list_objects(look);
 }

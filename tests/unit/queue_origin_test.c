@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/lake/key.h"
 #include "queue_rig.h"
+#include "worker/describe.h"
 
 #define WRITER        "queen-s3/1.5.0 jsonl"
 #define GET_1         "get " MANIFEST_1
@@ -469,6 +471,66 @@ START_TEST(a_redo_keeps_the_intents_shape_and_prefix)
 }
 END_TEST
 
+static char looked_at[1024]; /* a line a key */
+static describe_done *described;
+static void *described_argument;
+
+static struct describe_call *look_start(struct describer *describer, const char *key, const struct window_shape *shape,
+                                        const struct window_bounds *bounds, describe_done *done, void *argument)
+{
+    size_t size = strlen(looked_at);
+    (void)shape;
+    (void)bounds;
+    snprintf(looked_at + size, sizeof looked_at - size, "%s\n", key);
+    described = done;
+    described_argument = argument;
+    return (struct describe_call *)(void *)describer;
+}
+
+static void look_cancel(struct describer *describer, struct describe_call *call)
+{
+    (void)describer;
+    (void)call;
+}
+
+#define PARTITION_OBJECT "queen/queue=orders/dt=2026-09-04/hour=10/w-0000000004-1788516000000000-1788516010000000-p-"
+
+/* Those that would be written again are the same to the byte, and of a window there can be very many. */
+START_TEST(a_redo_looks_only_at_what_it_would_not_write_again)
+{
+    static const struct describer_operations operations = {look_start, look_cancel};
+    static const char *const partitions[] = {"a", "b/b", "c", "d", "e"};
+    struct describer describer = {&operations};
+    struct error error;
+    char key[LAKE_KEY_SIZE];
+    looked_at[0] = '\0';
+    rig_begin();
+    rig.w.world.describer = &describer;
+    rig_committed(3, T0);
+    world_document(&rig.w, INTENT,
+                   "{\"k\":4,\"tStart\":1788516000000000,\"tEnd\":1788516010000000,\"format\":\"jsonl\","
+                   "\"compression\":\"none\",\"layout\":\"per-partition\",\"align\":\"hour\",\"prefix\":\"queen\"}",
+                   0);
+    for (size_t i = 0; i < sizeof partitions / sizeof *partitions; i++) {
+        world_push(&rig.w, partitions[i], T0 + SECOND, 10);
+        snprintf(key, sizeof key, PARTITION_OBJECT "%s-000000000000-000000000000.jsonl",
+                 i == 1 ? "b%2Fb" : partitions[i]);
+        world_object(&rig.w, key, "{}", 2);
+    }
+    world_object(&rig.w, PARTITION_OBJECT "b%2Fb-000000000000-000000000007.jsonl", "{}", 2);
+    rig.w.safe_time = T0 + 20 * SECOND;
+    rig_start();
+    world_run(&rig.w, 1000, NOTHING);
+    ck_assert_str_eq(looked_at, PARTITION_OBJECT "b%2Fb-000000000000-000000000007.jsonl\n");
+    error_set(&error, QS_ERROR_NOT_FOUND, "gone");
+    described(described_argument, &error, NULL);
+    world_run(&rig.w, 1000, NOTHING);
+    ck_assert_int_eq(rig_pointer_k(), 4);
+    ck_assert_uint_eq(world_count(&rig.w, "put queen/queue=orders/*"), 5);
+    rig_end();
+}
+END_TEST
+
 START_TEST(an_intent_of_the_original_means_the_configured_prefix_and_align)
 {
     rig_begin();
@@ -823,6 +885,7 @@ static void add_redos(Suite *all)
     tcase_add_test(cases, the_next_windows_intent_is_redone);
     tcase_add_test(cases, a_redo_waits_for_all_of_its_window_and_needs_no_guard);
     tcase_add_test(cases, a_redo_keeps_the_intents_shape_and_prefix);
+    tcase_add_test(cases, a_redo_looks_only_at_what_it_would_not_write_again);
     tcase_add_test(cases, an_intent_of_the_original_means_the_configured_prefix_and_align);
     tcase_add_test(cases, a_window_whose_manifest_is_up_lacks_only_its_pointer);
     tcase_add_test(cases, a_manifest_of_something_else_does_not_stand_for_the_intent);
