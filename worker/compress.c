@@ -44,6 +44,7 @@ struct compressor {
     uint64_t text_size;
     uint64_t fed;
     ZSTD_CCtx *zstd;
+    uint8_t last; /* the text's last byte, fed when it is complete */
     z_stream gzip;
     bool gzip_ready;
     gz_header gzip_header;
@@ -110,6 +111,21 @@ static int zstd_run(struct compressor *compressor, const void *bytes, size_t siz
         }
     } while (directive == ZSTD_e_end ? left != 0 : in.pos < in.size);
     return 0;
+}
+
+/* The last byte waits for the end of the frame. Were the last job full before that is told, it depended on whether a
+ * thread is free whether the job ends the frame or an empty block behind it does. */
+static int zstd_feed(struct compressor *compressor, const uint8_t *bytes, size_t size, struct error *error)
+{
+    if (compressor->fed == compressor->text_size) {
+        compressor->last = bytes[--size];
+    }
+    return size == 0 ? 0 : zstd_run(compressor, bytes, size, ZSTD_e_continue, error);
+}
+
+static int zstd_finish(struct compressor *compressor, struct error *error)
+{
+    return zstd_run(compressor, &compressor->last, compressor->text_size == 0 ? 0 : 1, ZSTD_e_end, error);
 }
 
 static int gzip_begin(struct compressor *compressor, struct error *error)
@@ -202,7 +218,7 @@ int compressor_feed(struct compressor *compressor, const void *bytes, size_t siz
     }
     compressor->fed += size;
     switch (compressor->kind) {
-    case COMPRESSION_ZSTD: return zstd_run(compressor, bytes, size, ZSTD_e_continue, error);
+    case COMPRESSION_ZSTD: return zstd_feed(compressor, bytes, size, error);
     case COMPRESSION_GZIP: return gzip_run(compressor, bytes, size, Z_NO_FLUSH, error);
     case COMPRESSION_NONE:
     case COMPRESSION_SNAPPY: break;
@@ -216,7 +232,7 @@ int compressor_finish(struct compressor *compressor, struct error *error)
         return more_than_promised(compressor, error);
     }
     switch (compressor->kind) {
-    case COMPRESSION_ZSTD: return zstd_run(compressor, NULL, 0, ZSTD_e_end, error);
+    case COMPRESSION_ZSTD: return zstd_finish(compressor, error);
     case COMPRESSION_GZIP: return gzip_run(compressor, NULL, 0, Z_FINISH, error);
     case COMPRESSION_NONE:
     case COMPRESSION_SNAPPY: break;

@@ -97,6 +97,27 @@ START_TEST(the_bytes_depend_on_the_text_alone)
 }
 END_TEST
 
+/* Whether one does would depend on whether a thread was free when the last job was full. */
+START_TEST(no_empty_block_ends_a_frame)
+{
+    static const size_t sizes[] = {1, 131072, 524288, 4194304, 8388608};
+    size_t all = 0;
+    char *text = made_up_lines(30000, 300, 1, &all);
+
+    ck_assert_uint_ge(all, 8388608);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (int threads = 1; threads <= 4; threads *= 2) {
+            struct byte_buffer bytes = compress(COMPRESSION_ZSTD, text, sizes[i], threads, 131072);
+            ck_assert_uint_gt(bytes.size, 3);
+            ck_assert_msg(memcmp(bytes.bytes + bytes.size - 3, "\x01\x00\x00", 3) != 0, "%zu bytes, %d threads",
+                          sizes[i], threads);
+            byte_buffer_free(&bytes);
+        }
+    }
+    free(text);
+}
+END_TEST
+
 START_TEST(text_that_does_not_shrink_stays_within_the_bound)
 {
     static char noise[6000000];
@@ -210,6 +231,7 @@ int main(void)
 
     tcase_set_timeout(tests, 600);
     tcase_add_test(tests, the_bytes_depend_on_the_text_alone);
+    tcase_add_test(tests, no_empty_block_ends_a_frame);
     tcase_add_test(tests, text_that_does_not_shrink_stays_within_the_bound);
     tcase_add_test(tests, a_zstd_frame_declares_its_size_and_has_no_checksum);
     tcase_add_test(tests, a_gzip_member_says_nothing_about_where_and_when);

@@ -146,9 +146,7 @@ static void stand(struct consumer *consumer, enum group_standing standing)
                                         [GROUP_OUTSIDE] = "the group can't be joined",
                                         [GROUP_JOINING] = "no partitions are assigned yet"};
 
-    if (standing == GROUP_UNTOLD || standing == GROUP_MEMBER) {
-        consumer_can_read(consumer);
-    } else if (standing == GROUP_OUTSIDE && !consumer->refused) {
+    if (standing == GROUP_UNTOLD || standing == GROUP_MEMBER || (standing == GROUP_OUTSIDE && !consumer->refused)) {
         consumer_can_read(consumer);
     } else {
         consumer->blocked = consumer->blocked.v > 0 ? consumer->blocked : reactor_now(consumer->connector->reactor);
