@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "common/object_store.h"
+#include "common/settings.h"
 
 enum report_kind {
     REPORT_QUEUE = 1,     /* worker → supervisor: struct report_queue */
@@ -45,7 +46,7 @@ struct report_queue {
     uint32_t state; /* enum report_queue_state */
     uint64_t windows_committed;
     uint64_t records_written;
-    uint64_t bytes_written;
+    uint64_t bytes_written[FORMAT_COUNT];
     uint64_t records_lost;
     uint64_t fetch_ok;
     uint64_t fetch_error;

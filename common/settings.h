@@ -12,6 +12,7 @@
 #include "common/log.h"
 
 enum setting_format { FORMAT_JSONL, FORMAT_PARQUET };
+#define FORMAT_COUNT (FORMAT_PARQUET + 1)
 enum setting_compression { COMPRESSION_ZSTD, COMPRESSION_GZIP, COMPRESSION_NONE, COMPRESSION_SNAPPY };
 enum setting_layout { LAYOUT_MERGED, LAYOUT_PER_PARTITION };
 enum setting_align { ALIGN_HOUR, ALIGN_DAY, ALIGN_NONE };

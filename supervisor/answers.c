@@ -51,7 +51,7 @@ static char *write_page(const struct answers *answers)
     return page;
 }
 
-static char *write_metrics(const struct answers *answers)
+static char *write_metrics(struct answers *answers)
 {
     struct exposition_worker *workers = memory_new(answers->workers->count + 1, sizeof *workers);
     struct exposition exposition = {
@@ -60,7 +60,7 @@ static char *write_metrics(const struct answers *answers)
         .workers = workers,
         .worker_count = answers->workers->count,
         .version = QUEEN_S3_VERSION,
-        .format = setting_format_name(answers->settings->format),
+        .formats = answers->formats |= 1U << answers->settings->format,
         .now = clock_mono(),
         .wall = clock_wall(),
     };
@@ -74,7 +74,7 @@ static char *write_metrics(const struct answers *answers)
 
 bool answers_path(void *argument, const char *path, struct listener_answer *answer)
 {
-    const struct answers *answers = argument;
+    struct answers *answers = argument;
     const struct settings *settings = answers->settings;
 
     if (strcmp(path, "/") == 0) {

@@ -16,6 +16,7 @@ struct answers {
     struct workers *workers;
     const char *phase;      /* of the pool, as snapshot.h names it */
     struct mono_ms started; /* the pool */
+    unsigned formats;       /* whose bytes were ever shown: a series doesn't vanish (spec 4.3) */
 };
 
 /* A listener_route and a control_answer; argument: a struct answers. */

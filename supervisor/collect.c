@@ -105,7 +105,9 @@ void collect_queue(struct collect *collect, size_t worker, const struct report_q
     queue = &collect->queues[report->queue];
     raise_to(&queue->live.windows_committed, report->windows_committed);
     raise_to(&queue->live.records_written, report->records_written);
-    raise_to(&queue->live.bytes_written, report->bytes_written);
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        raise_to(&queue->live.bytes_written[i], report->bytes_written[i]);
+    }
     raise_to(&queue->live.records_lost, report->records_lost);
     raise_to(&queue->live.fetch_ok, report->fetch_ok);
     raise_to(&queue->live.fetch_error, report->fetch_error);
@@ -172,7 +174,9 @@ static void add_queue_totals(struct queue_totals *sum, const struct queue_totals
 {
     sum->windows_committed += more->windows_committed;
     sum->records_written += more->records_written;
-    sum->bytes_written += more->bytes_written;
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        sum->bytes_written[i] += more->bytes_written[i];
+    }
     sum->records_lost += more->records_lost;
     sum->fetch_ok += more->fetch_ok;
     sum->fetch_error += more->fetch_error;

@@ -76,31 +76,45 @@ static void write_safe_lag(FILE *out, const struct exposition *exposition)
     }
 }
 
-static void write_queue_counters(FILE *out, const struct exposition *exposition)
+/* offset: of the number in struct queue_totals. */
+static void write_queue_counter(FILE *out, const struct exposition *exposition, enum metric metric, size_t offset)
 {
-    static const struct {
-        enum metric metric;
-        size_t offset;
-    } counters[] = {
-        {METRIC_WINDOWS_COMMITTED, offsetof(struct queue_totals, windows_committed)},
-        {METRIC_RECORDS_WRITTEN, offsetof(struct queue_totals, records_written)},
-        {METRIC_BYTES_WRITTEN, offsetof(struct queue_totals, bytes_written)},
-        {METRIC_RECORDS_LOST, offsetof(struct queue_totals, records_lost)},
-    };
+    const char *name = write_head(out, metric);
 
-    for (size_t c = 0; c < sizeof counters / sizeof counters[0]; c++) {
-        const char *name = write_head(out, counters[c].metric);
-        for (size_t i = 0; i < exposition->collect->queue_count; i++) {
-            const struct collected_queue *queue = &exposition->collect->queues[i];
-            struct queue_totals totals = collect_queue_totals(queue);
+    for (size_t i = 0; i < exposition->collect->queue_count; i++) {
+        const struct collected_queue *queue = &exposition->collect->queues[i];
+        struct queue_totals totals = collect_queue_totals(queue);
 
-            write_queue_label(out, name, queue);
-            if (counters[c].metric == METRIC_BYTES_WRITTEN) {
-                (void)fprintf(out, ",format=\"%s\"", exposition->format);
+        write_queue_label(out, name, queue);
+        (void)fprintf(out, "} %" PRIu64 "\n", *(const uint64_t *)((const char *)&totals + offset));
+    }
+}
+
+/* The format can change while the pool lives: what was written in the other one stays that one's. */
+static void write_bytes(FILE *out, const struct exposition *exposition)
+{
+    const char *name = write_head(out, METRIC_BYTES_WRITTEN);
+
+    for (size_t i = 0; i < exposition->collect->queue_count; i++) {
+        const struct collected_queue *queue = &exposition->collect->queues[i];
+        struct queue_totals totals = collect_queue_totals(queue);
+
+        for (unsigned format = 0; format < FORMAT_COUNT; format++) {
+            if (totals.bytes_written[format] > 0 || (exposition->formats >> format & 1) != 0) {
+                write_queue_label(out, name, queue);
+                (void)fprintf(out, ",format=\"%s\"} %" PRIu64 "\n", setting_format_name((enum setting_format)format),
+                              totals.bytes_written[format]);
             }
-            (void)fprintf(out, "} %" PRIu64 "\n", *(const uint64_t *)((const char *)&totals + counters[c].offset));
         }
     }
+}
+
+static void write_queue_counters(FILE *out, const struct exposition *exposition)
+{
+    write_queue_counter(out, exposition, METRIC_WINDOWS_COMMITTED, offsetof(struct queue_totals, windows_committed));
+    write_queue_counter(out, exposition, METRIC_RECORDS_WRITTEN, offsetof(struct queue_totals, records_written));
+    write_bytes(out, exposition);
+    write_queue_counter(out, exposition, METRIC_RECORDS_LOST, offsetof(struct queue_totals, records_lost));
 }
 
 /* counts: per bucket, the last above every bound. */

@@ -24,7 +24,7 @@ struct exposition {
     const struct exposition_worker *workers; /* by number */
     size_t worker_count;
     const char *version;
-    const char *format; /* label of queen_s3_bytes_written_total */
+    unsigned formats; /* a bit for each enum setting_format whose bytes are shown also where there are none */
     struct mono_ms now;
     struct wall_ms wall;
 };

@@ -334,7 +334,7 @@ void queue_report(struct queue *queue, struct report_queue *report)
     report->state = (uint32_t)queue->state;
     report->windows_committed = queue->windows_committed;
     report->records_written = queue->records_written;
-    report->bytes_written = queue->bytes_written;
+    memcpy(report->bytes_written, queue->bytes_written, sizeof report->bytes_written);
     report->records_lost = queue->records_lost;
     report->fetch_ok = queue->fetch_ok;
     report->fetch_error = queue->fetch_error;

@@ -53,7 +53,7 @@ static void pointer_written(struct queue *queue)
     queue->committed_document.exists = true;
     queue->windows_committed++;
     queue->records_written += commit->records;
-    queue->bytes_written += commit->bytes;
+    queue->bytes_written[commit->shape.format] += commit->bytes;
     queue->records_lost += commit->lost;
     queue->through = commit->bounds.end.v > queue->through ? commit->bounds.end.v : queue->through;
     queue->fresh = queue->world->now(queue->world);

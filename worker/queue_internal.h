@@ -189,7 +189,7 @@ struct queue {
     /* what is told */
     uint64_t windows_committed;
     uint64_t records_written;
-    uint64_t bytes_written;
+    uint64_t bytes_written[FORMAT_COUNT];
     uint64_t records_lost;
     uint64_t fetch_ok;
     uint64_t fetch_error;

@@ -39,7 +39,7 @@ static char *write_text(void)
         .workers = described,
         .worker_count = WORKERS,
         .version = "1.5.0",
-        .format = "jsonl",
+        .formats = 1U << FORMAT_JSONL,
         .now = {60000},
         .wall = {1000000},
     };
@@ -257,6 +257,23 @@ START_TEST(names_of_any_kind_keep_the_grammar)
 }
 END_TEST
 
+START_TEST(bytes_stay_those_of_the_format_that_they_were_written_in)
+{
+    static struct samples samples;
+    struct report_queue report = {.bytes_written = {[FORMAT_PARQUET] = 7}};
+
+    report.queue = (uint32_t)collect_add_queue(&collect, "q1", 1, false, (struct mono_ms){0});
+    collect_queue(&collect, 1, &report, (struct mono_ms){0});
+    scrape(&samples);
+    const char *const series[] = {"queen_s3_bytes_written_total{queue=\"q1\",format=\"jsonl\"}",
+                                  "queen_s3_bytes_written_total{queue=\"q1\",format=\"parquet\"}"};
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_ptr_nonnull(find(&samples, series[i]));
+        ck_assert(find(&samples, series[i])->value == (i == 0 ? 0.0 : 7.0));
+    }
+}
+END_TEST
+
 START_TEST(gauges_by_hand)
 {
     static struct samples samples;
@@ -395,7 +412,7 @@ static void work(size_t number)
     }
     report->windows_committed++;
     report->records_written += (uint64_t)rand() % 1000;
-    report->bytes_written += (uint64_t)rand();
+    report->bytes_written[FORMAT_JSONL] += (uint64_t)rand();
     report->records_lost += (uint64_t)rand() % 2;
     report->fetch_ok += 3;
     report->fetch_error += (uint64_t)rand() % 2;
@@ -497,6 +514,7 @@ int main(void)
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, every_family_of_the_specification_is_there);
     tcase_add_test(tests, names_of_any_kind_keep_the_grammar);
+    tcase_add_test(tests, bytes_stay_those_of_the_format_that_they_were_written_in);
     tcase_add_test(tests, gauges_by_hand);
     tcase_add_test(tests, a_restarted_worker_does_not_forget_what_its_queue_was_through_to);
     tcase_add_test(tests, histograms_are_cumulative);

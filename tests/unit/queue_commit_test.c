@@ -135,7 +135,7 @@ START_TEST(a_commit_is_told)
     struct report_queue report = rig_report();
     ck_assert_uint_eq(report.windows_committed, 1);
     ck_assert_uint_eq(report.records_written, 2);
-    ck_assert_uint_eq(report.bytes_written, bucket_find(&rig.w.bucket, OBJECT_1)->size);
+    ck_assert_uint_eq(report.bytes_written[FORMAT_JSONL], bucket_find(&rig.w.bucket, OBJECT_1)->size);
     ck_assert_uint_eq(report.buffer_bytes, 0);
     ck_assert_int_eq(report.k, 1);
     ck_assert_int_eq(report.end_us, T0 + 10 * SECOND);
