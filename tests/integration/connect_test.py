@@ -621,9 +621,15 @@ class KafkaTest(ConnectTest):
         try:
             file = self.mine(max_messages_per_file=9, max_file_age='2s')
             first = self.connect(self.broker, file)
+
+            def told(what: str) -> int:
+                return len(re.findall(rf' partitions? ({what})$', first.text(), re.M))
             for i in range(5):
+                first.program.wait_for(lambda n=i: told('assigned') > told('revoked|lost') >= n, 'partitions again')
+                moved = told('revoked|lost')
                 second = self.connect(self.broker, file, name=f'second{i}')
                 second.wait_line('assigned')
+                first.program.wait_for(lambda n=moved: told('revoked|lost') > n, 'a partition to move')
                 if i % 2 == 0:
                     self.assertEqual(second.program.terminate(), 0)
                 else:
@@ -632,7 +638,7 @@ class KafkaTest(ConnectTest):
             done.set()
             producer.join()
         self.finish(first)
-        self.assertGreater(first.text().count('revoked'), 4)
+        self.assertGreater(told('revoked|lost'), 4)
         self.assertEqual(first.program.terminate(), 0)
 
     def test_cooperative(self):
