@@ -2,11 +2,11 @@
 #include "common/process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "common/small_file.h"
 
 /* Its state's letter, or 0. The name before it is in parentheses, and may hold any byte. */
 static char state_of(pid_t pid)
@@ -15,12 +15,7 @@ static char state_of(pid_t pid)
     char text[256];
 
     (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) {
-        return 0;
-    }
-    ssize_t size = read(descriptor, text, sizeof text - 1);
-    (void)close(descriptor);
+    ssize_t size = small_file_read(path, text, sizeof text - 1, NULL);
     text[size > 0 ? size : 0] = '\0';
     const char *name_end = strrchr(text, ')');
     return name_end != NULL && name_end[1] == ' ' ? name_end[2] : 0;

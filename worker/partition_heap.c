@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/memory.h"
+#include "common/name.h"
 #include "worker/window_internal.h"
 
 static int64_t heap_key(const struct partition_heap *heap, const struct partition *partition)
@@ -86,14 +87,6 @@ void heap_free(struct partition_heap *heap)
     heap->count = heap->capacity = 0;
 }
 
-uint32_t name_hash(struct name name)
-{
-    uint64_t hash = 14695981039346656037u;
-    for (size_t i = 0; i < name.size; i++)
-        hash = (hash ^ (unsigned char)name.bytes[i]) * 1099511628211u;
-    return (uint32_t)(hash ^ (hash >> 32));
-}
-
 static bool same_name(const struct partition *partition, uint32_t hash, struct name name)
 {
     return partition->hash == hash && partition->name_size == name.size &&
@@ -104,7 +97,7 @@ struct partition *table_find(const struct partition_table *table, struct name na
 {
     if (table->count == 0)
         return NULL;
-    uint32_t hash = name_hash(name);
+    uint32_t hash = (uint32_t)name_hash(name);
     for (size_t i = hash & (table->capacity - 1); table->slots[i] != NULL; i = (i + 1) & (table->capacity - 1))
         if (same_name(table->slots[i], hash, name))
             return table->slots[i];
@@ -137,7 +130,7 @@ struct partition *table_add(struct partition_table *table, struct name name)
     struct partition *partition = memory_new(1, sizeof *partition);
     partition->name = memory_copy(name.bytes, name.size);
     partition->name_size = (uint32_t)name.size;
-    partition->hash = name_hash(name);
+    partition->hash = (uint32_t)name_hash(name);
     partition->frontier = TIME_UNKNOWN;
     table_insert(table, partition);
     table->count++;

@@ -234,15 +234,6 @@ static void planned_key(const struct queue *queue, size_t at, char out[LAKE_KEY_
         out[0] = '\0';
 }
 
-/* FNV-1a. */
-static uint64_t key_hash(const char *key)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *key != '\0'; key++)
-        hash = (hash ^ (unsigned char)*key) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 static int compare_planned(const void *a, const void *b)
 {
     const struct planned_key *left = a;
@@ -261,7 +252,7 @@ static void note_planned(struct redo_look *look)
     look->planned_count = plan->run_count;
     for (size_t i = 0; i < plan->run_count; i++) {
         planned_key(look->queue, i, key);
-        look->planned[i] = (struct planned_key){key_hash(key), i};
+        look->planned[i] = (struct planned_key){name_hash((struct name){key, strlen(key)}), i};
     }
     qsort(look->planned, look->planned_count, sizeof *look->planned, compare_planned);
 }
@@ -269,7 +260,7 @@ static void note_planned(struct redo_look *look)
 static bool is_planned(const struct redo_look *look, const char *key)
 {
     char planned[LAKE_KEY_SIZE];
-    uint64_t hash = key_hash(key);
+    uint64_t hash = name_hash((struct name){key, strlen(key)});
     size_t low = 0;
     for (size_t high = look->planned_count; low < high;) {
         size_t middle = low + (high - low) / 2;

@@ -197,7 +197,6 @@ void heap_put(struct partition_heap *heap, struct partition *partition); /* in, 
 void heap_take(struct partition_heap *heap, struct partition *partition);
 struct partition *heap_top(const struct partition_heap *heap);
 void heap_free(struct partition_heap *heap);
-uint32_t name_hash(struct name name);
 struct partition *table_find(const struct partition_table *table, struct name name);
 struct partition *table_add(struct partition_table *table, struct name name);
 void table_remove(struct partition_table *table, struct partition *partition);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/memory.h"
+#include "common/name.h"
 #include "worker/window_internal.h"
 
 #define LAST_WRITE_SLACK_US 2000000 /* how far a lastWriteAt can be from the real last write (spec 1.3), rounded up */

@@ -1,28 +1,17 @@
 /* Where each partition stands: partition_table.h. Open addressing, at most half full. */
 #include "supervisor/commands/partition_table.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/memory.h"
+#include "common/name.h"
 
 #define FIRST_PLACES 64
 
-/* FNV-1a, its high bits brought down: names differ at their ends, places are told by the low bits. */
-static size_t hash(struct name name)
-{
-    uint64_t number = UINT64_C(14695981039346656037);
-
-    for (size_t i = 0; i < name.size; i++) {
-        number = (number ^ (unsigned char)name.bytes[i]) * UINT64_C(1099511628211);
-    }
-    return (size_t)(number ^ number >> 32);
-}
-
 static struct partition_place *find(const struct partition_table *table, struct name name)
 {
-    size_t at = hash(name) & (table->capacity - 1);
+    size_t at = (size_t)name_hash(name) & (table->capacity - 1);
 
     while (table->places[at].name != NULL &&
            (table->places[at].size != name.size || memcmp(table->places[at].name, name.bytes, name.size) != 0)) {
