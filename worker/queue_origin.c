@@ -42,6 +42,18 @@ static void step_again(struct queue *queue, const char *what, const struct error
     step_again_within(queue, what, error, step, RETRY_CAP_MS);
 }
 
+/* Whether it did: then it is tried again, or the queue stops. */
+static bool step_failed(struct queue *queue, const char *what, const struct error *error, void (*step)(void *))
+{
+    if (error->code == QS_OK)
+        return false;
+    if (error->retriable)
+        step_again(queue, what, error, step);
+    else
+        queue_stop(queue, "%s: %s", what, error->message);
+    return true;
+}
+
 /* ---- the pointers ---- */
 
 static bool read_committed(struct queue *queue, const cJSON *value)
@@ -197,11 +209,15 @@ static void pointer_holds(struct queue *queue)
         engine_start(queue);
 }
 
-static void stop_for_lake_of(struct queue *queue, const char *sink)
+/* Whether it is another sink's: then the queue stops. */
+static bool stopped_for_lake_of(struct queue *queue, const struct manifest *manifest)
 {
+    if (strcmp(manifest->sink, queue->host->settings->sink) == 0)
+        return false;
     queue_stop(queue,
                "this prefix holds the lake of sink %s: two sinks never share bucket and prefix; set QUEEN_S3_PREFIX",
-               sink);
+               manifest->sink);
+    return true;
 }
 
 static void manifest_of_redo(struct queue *queue, const struct manifest *manifest)
@@ -210,9 +226,7 @@ static void manifest_of_redo(struct queue *queue, const struct manifest *manifes
         log_line(LOG_INFO, queue->name, "window %" PRId64 " is up already: only its pointer is written",
                  manifest->bounds.k);
         commit_from_manifest(queue, manifest->records, manifest->bytes, manifest_lost(manifest));
-    } else if (strcmp(manifest->sink, queue->host->settings->sink) != 0) {
-        stop_for_lake_of(queue, manifest->sink);
-    } else {
+    } else if (!stopped_for_lake_of(queue, manifest)) {
         pointer_holds(queue);
     }
 }
@@ -227,19 +241,12 @@ static void first_manifest_done(void *argument, const struct error *error, char 
         engine_start(queue);
         return;
     }
-    if (error->code != QS_OK) {
-        if (error->retriable)
-            step_again(queue, "looking for a lake", error, first_manifest_get);
-        else
-            queue_stop(queue, "looking for a lake: %s", error->message);
+    if (step_failed(queue, "looking for a lake", error, first_manifest_get))
         return;
-    }
     bool read = manifest_parse(bytes, size, &manifest, &parse) == 0;
     if (read && has_redo(queue) && manifest_is_of_intent(queue, &manifest))
         manifest_of_redo(queue, &manifest);
-    else if (read && strcmp(manifest.sink, queue->host->settings->sink) != 0)
-        stop_for_lake_of(queue, manifest.sink);
-    else
+    else if (!read || !stopped_for_lake_of(queue, &manifest))
         queue_stop(queue,
                    "a lake is there but its pointer is gone: `queen-s3 recover` can rebuild it from the manifests");
     if (read)
@@ -260,13 +267,8 @@ static void redo_manifest_done(void *argument, const struct error *error, char *
     struct manifest manifest = {0};
     struct error parse;
     queue->store_call = NULL;
-    if (error->code != QS_OK && !is_absent(error)) {
-        if (error->retriable)
-            step_again(queue, "reading a manifest", error, redo_manifest_get);
-        else
-            queue_stop(queue, "reading a manifest: %s", error->message);
+    if (!is_absent(error) && step_failed(queue, "reading a manifest", error, redo_manifest_get))
         return;
-    }
     bool read = error->code == QS_OK && manifest_parse(bytes, size, &manifest, &parse) == 0;
     if (read)
         manifest_of_redo(queue, &manifest);
@@ -293,17 +295,10 @@ static void next_manifest_done(void *argument, const struct error *error, char *
         pointer_holds(queue);
         return;
     }
-    if (error->code != QS_OK) {
-        if (error->retriable)
-            step_again(queue, "looking behind the pointer", error, next_manifest_get);
-        else
-            queue_stop(queue, "looking behind the pointer: %s", error->message);
+    if (step_failed(queue, "looking behind the pointer", error, next_manifest_get))
         return;
-    }
     bool read = manifest_parse(bytes, size, &manifest, &parse) == 0;
-    if (read && strcmp(manifest.sink, queue->host->settings->sink) != 0)
-        stop_for_lake_of(queue, manifest.sink);
-    else
+    if (!read || !stopped_for_lake_of(queue, &manifest))
         queue_stop(queue,
                    "there is a manifest of window %" PRId64 " but the pointer says %" PRId64
                    ": the pointer was set back; `queen-s3 recover` can rebuild it from the manifests",
@@ -496,13 +491,8 @@ static void clock_done(void *argument, const struct error *error, const struct c
 {
     struct queue *queue = argument;
     queue->origin_call = NULL;
-    if (error->code != QS_OK) {
-        if (error->retriable)
-            step_again(queue, "reading the broker's clock", error, clock_read);
-        else
-            queue_stop(queue, "reading the broker's clock: %s", error->message);
+    if (step_failed(queue, "reading the broker's clock", error, clock_read))
         return;
-    }
     char text[CLOCK_TEXT_SIZE];
     clock_format_broker(answer->safe_time, text);
     queue->committed_k = 0;

@@ -17,6 +17,8 @@
 /* What close waits for a probe that is still under way, and then for its end after each time it is cut. */
 #define PROBE_MS 2000
 
+static const struct mono_ms for_ever = {INT64_MAX / 2};
+
 struct timespec sink_timespec(struct mono_ms at)
 {
     return (struct timespec){.tv_sec = (time_t)(at.v / 1000), .tv_nsec = (long)(at.v % 1000) * 1000000};
@@ -80,17 +82,8 @@ static void probe_start(struct sink *sink)
     network_submit(sink->network, &sink->probe.job);
 }
 
-static void probe_wait(struct sink *sink)
-{
-    pthread_mutex_lock(&sink->lock);
-    while (!sink->probe.ended) {
-        pthread_cond_wait(&sink->changed, &sink->lock);
-    }
-    pthread_mutex_unlock(&sink->lock);
-}
-
 /* Whether it has ended by then. */
-static bool probe_wait_until(struct sink *sink, struct mono_ms deadline)
+static bool probe_wait(struct sink *sink, struct mono_ms deadline)
 {
     struct timespec until = sink_timespec(deadline);
     int timed_out = 0;
@@ -107,7 +100,7 @@ static bool probe_wait_until(struct sink *sink, struct mono_ms deadline)
 /* Not cut at once: between its write and its removal the object would stay in the bucket. */
 static void probe_finish(struct sink *sink)
 {
-    while (!probe_wait_until(sink, (struct mono_ms){clock_mono().v + PROBE_MS})) {
+    while (!probe_wait(sink, (struct mono_ms){clock_mono().v + PROBE_MS})) {
         network_cancel_all(sink->network);
     }
 }
@@ -155,7 +148,7 @@ static int32_t set_up(struct sink *sink, struct error *error)
     }
     if (options->durability != SINK_SPOOLED) {
         probe_start(sink);
-        probe_wait(sink);
+        (void)probe_wait(sink, for_ever);
         if (sink->probe.failed) {
             return SINK_REFUSED; /* told already */
         }
@@ -300,7 +293,7 @@ static void wait_at_most(struct sink *sink, struct keeper_flights *flights, stru
 {
     if (!wait_for_all(sink, flights, deadline)) {
         network_cancel_all(sink->network);
-        (void)wait_for_all(sink, flights, (struct mono_ms){INT64_MAX / 2});
+        (void)wait_for_all(sink, flights, for_ever);
     }
 }
 
