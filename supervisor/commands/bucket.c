@@ -322,6 +322,41 @@ int bucket_ask(struct bucket *bucket, const struct bucket_asking *asking)
     return code;
 }
 
+/* ---- the size of one ---- */
+
+struct sizing {
+    const char *key;
+    struct error *error;
+    uint64_t size;
+};
+
+static const char *next_sizing(void *argument, size_t which)
+{
+    const struct sizing *sizing = argument;
+
+    return which == 0 ? sizing->key : NULL;
+}
+
+static int take_sizing(void *argument, size_t which, struct bucket_answer *answer)
+{
+    struct sizing *sizing = argument;
+
+    (void)which;
+    *sizing->error = answer->error;
+    sizing->size = answer->size;
+    return 0;
+}
+
+uint64_t bucket_ask_size(struct bucket *bucket, const char *key, struct error *error)
+{
+    struct sizing sizing = {.key = key, .error = error};
+    const struct bucket_asking asking = {
+        .question = BUCKET_SIZE, .next = next_sizing, .take = take_sizing, .argument = &sizing};
+
+    (void)bucket_ask(bucket, &asking);
+    return sizing.size;
+}
+
 /* ---- parts of objects ---- */
 
 static void start_fetch(void *argument);

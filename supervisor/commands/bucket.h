@@ -61,6 +61,8 @@ struct bucket_asking {
 };
 /* 0, or what take() returned. */
 int bucket_ask(struct bucket *bucket, const struct bucket_asking *asking);
+/* The size of one object; *error as in struct bucket_answer. */
+uint64_t bucket_ask_size(struct bucket *bucket, const char *key, struct error *error);
 
 /* Bytes of an object, under way. Zeroed: none. */
 struct bucket_fetch {

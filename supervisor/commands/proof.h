@@ -65,6 +65,9 @@ void proof_fault(struct proof *proof, const char *subject, const char *format, .
  * found to be one; may be NULL. */
 int proof_manifests(struct proof *proof, proof_each *each);
 
+/* What an object's HEAD has answered: 1 where it is there with the expected size, 0 where that is told as a fault,
+ * negative where the bucket failed (proof->failure). */
+int proof_size(struct proof *proof, const char *key, uint64_t expected, const struct error *error, uint64_t size);
 /* Looks for each object of the manifest, its size, now or once enough are put off; proof_objects_end() for the rest.
  * 0, or negative where the bucket failed. */
 int proof_objects(struct proof *proof, const struct manifest *manifest);

@@ -18,6 +18,24 @@
 
 /* ---- sizes ---- */
 
+int proof_size(struct proof *proof, const char *key, uint64_t expected, const struct error *error, uint64_t size)
+{
+    if (error->code == QS_OK && size == expected) {
+        return 1;
+    }
+    if (error->code == QS_OK) {
+        proof_fault(proof, key, "it has %" PRIu64 " bytes: expected %" PRIu64, size, expected);
+    } else if (error->code == QS_ERROR_NOT_FOUND) {
+        proof_fault(proof, key, "the object is missing: expected %" PRIu64 " bytes", expected);
+    } else if (bucket_exit_code(error) != COMMAND_UNREACHABLE) {
+        proof_fault(proof, key, "%s: expected %" PRIu64 " bytes", error->message, expected);
+    } else {
+        proof->failure = *error;
+        return -1;
+    }
+    return 0;
+}
+
 static const char *next_waiting(void *argument, size_t which)
 {
     const struct proof *proof = argument;
@@ -30,17 +48,7 @@ static int take_size(void *argument, size_t which, struct bucket_answer *answer)
     struct proof *proof = argument;
     const struct proof_object *object = &proof->waiting[which];
 
-    if (answer->error.code == QS_ERROR_NOT_FOUND) {
-        proof_fault(proof, object->key, "the object is missing: expected %" PRIu64 " bytes", object->bytes);
-    } else if (bucket_exit_code(&answer->error) == COMMAND_UNREACHABLE) {
-        proof->failure = answer->error;
-        return -1;
-    } else if (answer->error.code != QS_OK) {
-        proof_fault(proof, object->key, "%s: expected %" PRIu64 " bytes", answer->error.message, object->bytes);
-    } else if (answer->size != object->bytes) {
-        proof_fault(proof, object->key, "it has %" PRIu64 " bytes: expected %" PRIu64, answer->size, object->bytes);
-    }
-    return 0;
+    return proof_size(proof, object->key, object->bytes, &answer->error, answer->size) < 0 ? -1 : 0;
 }
 
 int proof_objects_end(struct proof *proof)

@@ -317,21 +317,10 @@ static const char *next_small(void *argument, size_t which)
 static int is_there(struct reading *reading, const struct manifest_object *entry, const struct error *error,
                     uint64_t size)
 {
-    if (error->code == QS_OK && size == entry->bytes) {
-        return 1;
-    }
-    reading->whole = false;
-    if (error->code == QS_OK) {
-        proof_fault(reading->proof, entry->key, "it has %" PRIu64 " bytes: expected %" PRIu64, size, entry->bytes);
-    } else if (error->code == QS_ERROR_NOT_FOUND) {
-        proof_fault(reading->proof, entry->key, "the object is missing: expected %" PRIu64 " bytes", entry->bytes);
-    } else if (bucket_exit_code(error) != COMMAND_UNREACHABLE) {
-        proof_fault(reading->proof, entry->key, "%s: expected %" PRIu64 " bytes", error->message, entry->bytes);
-    } else {
-        reading->proof->failure = *error;
-        return -1;
-    }
-    return 0;
+    int there = proof_size(reading->proof, entry->key, entry->bytes, error, size);
+
+    reading->whole = reading->whole && there == 1;
+    return there;
 }
 
 static int take_small(void *argument, size_t which, struct bucket_answer *answer)
@@ -350,37 +339,12 @@ static int take_small(void *argument, size_t which, struct bucket_answer *answer
 
 /* ---- large objects ---- */
 
-struct sizing {
-    const char *key;
-    struct error error;
-    uint64_t size;
-};
-
-static const char *next_sizing(void *argument, size_t which)
-{
-    const struct sizing *sizing = argument;
-
-    return which == 0 ? sizing->key : NULL;
-}
-
-static int take_sizing(void *argument, size_t which, struct bucket_answer *answer)
-{
-    struct sizing *sizing = argument;
-
-    (void)which;
-    sizing->error = answer->error;
-    sizing->size = answer->size;
-    return 0;
-}
-
 static int prove_large(struct reading *reading, const struct manifest_object *entry)
 {
-    struct sizing sizing = {.key = entry->key};
-    const struct bucket_asking asking = {
-        .question = BUCKET_SIZE, .next = next_sizing, .take = take_sizing, .argument = &sizing};
+    struct error error;
+    uint64_t size = bucket_ask_size(reading->proof->bucket, entry->key, &error);
+    int there = is_there(reading, entry, &error, size);
 
-    bucket_ask(reading->proof->bucket, &asking);
-    int there = is_there(reading, entry, &sizing.error, sizing.size);
     if (there <= 0) {
         return there;
     }

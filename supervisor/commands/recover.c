@@ -293,46 +293,19 @@ static int propose(struct recovering *recovering, bool yes)
     return code;
 }
 
-struct beyond {
-    char key[LAKE_KEY_SIZE];
-    struct error error;
-};
-
-static const char *next_beyond(void *argument, size_t which)
-{
-    const struct beyond *beyond = argument;
-
-    return which == 0 ? beyond->key : NULL;
-}
-
-static int take_beyond(void *argument, size_t which, struct bucket_answer *answer)
-{
-    struct beyond *beyond = argument;
-
-    (void)which;
-    beyond->error = answer->error;
-    return 0;
-}
-
 /* A pointer that can be read may still be one of a backup. */
 static int look_beyond(struct recovering *recovering, struct error *error)
 {
     int64_t k = recovery_beyond(&recovering->recovery);
-    struct beyond beyond = {.error = {.code = QS_OK}};
-    const struct bucket_asking asking = {
-        .question = BUCKET_SIZE, .next = next_beyond, .take = take_beyond, .argument = &beyond};
+    char key[LAKE_KEY_SIZE];
 
     error_clear(error);
-    if (k == 0 ||
-        lake_manifest_key(recovering->bucket->settings.prefix, recovering->escaped, k, beyond.key, error) != 0) {
+    if (k == 0 || lake_manifest_key(recovering->bucket->settings.prefix, recovering->escaped, k, key, error) != 0) {
         return error->code;
     }
-    bucket_ask(recovering->bucket, &asking);
-    recovering->recovery.overtaken = beyond.error.code == QS_OK;
-    if (beyond.error.code != QS_OK && beyond.error.code != QS_ERROR_NOT_FOUND) {
-        *error = beyond.error;
-    }
-    return error->code;
+    (void)bucket_ask_size(recovering->bucket, key, error);
+    recovering->recovery.overtaken = error->code == QS_OK;
+    return error->code == QS_ERROR_NOT_FOUND ? 0 : error->code;
 }
 
 static int recover(struct recovering *recovering, bool yes)
