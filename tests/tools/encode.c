@@ -13,6 +13,7 @@
 #include "common/byte_buffer.h"
 #include "common/json_scan.h"
 #include "common/memory.h"
+#include "tests/envelope_line.h"
 #include "worker/encode_stream.h"
 
 struct lines {
@@ -47,52 +48,6 @@ static char *read_all(size_t *size)
     return byte_buffer_take(&text);
 }
 
-/* By their sizes: what strncmp() and strtoll() are given, a sanitizer walks to its NUL, which is at the end of them all. */
-static int begins(const char *cursor, const char *end, const char *text)
-{
-    size_t size = strlen(text);
-
-    return (size_t)(end - cursor) >= size && memcmp(cursor, text, size) == 0;
-}
-
-static const char *after(const char *cursor, const char *end, const char *text)
-{
-    must(cursor != NULL && begins(cursor, end, text), text);
-    return cursor + strlen(text);
-}
-
-static const char *read_number(const char *cursor, const char *end, int64_t *number)
-{
-    for (*number = 0; cursor < end && *cursor >= '0' && *cursor <= '9'; cursor++) {
-        *number = 10 * *number + (*cursor - '0');
-    }
-    return cursor;
-}
-
-/* The partition as it is spelled; it is unescaped in its place, once a run. */
-static const char *read_line(const char *cursor, const char *end, struct name *partition, struct record *record)
-{
-    const char *text = NULL;
-    size_t size = 0;
-    bool escaped = false;
-
-    cursor =
-        json_scan_string(after(cursor, end, "{\"partition\":"), end, &partition->bytes, &partition->size, &escaped);
-    cursor = read_number(after(cursor, end, ",\"offset\":"), end, &record->offset);
-    cursor = json_scan_string(after(cursor, end, ",\"transactionId\":"), end, &text, &size, &escaped);
-    record->transaction_id = text;
-    record->transaction_id_size = (uint32_t)size;
-    cursor = json_scan_string(after(cursor, end, ",\"ts\":"), end, &text, &size, &escaped);
-    must(cursor != NULL && clock_parse_broker(text, size, &record->ts), "a time");
-    cursor = after(cursor, end, ",\"payload\":");
-    const char *stop = memchr(cursor, '\n', (size_t)(end - cursor));
-    must(stop != NULL, "a line feed at the end");
-    record->payload = cursor;
-    record->payload_size = (uint32_t)(stop - cursor - 1);
-    record->flags = begins(cursor, end, "null}") ? RECORD_PAYLOAD_NULL : 0;
-    return stop + 1;
-}
-
 static int next_run(struct run_source *source, struct run *run)
 {
     struct lines *lines = (struct lines *)source;
@@ -125,7 +80,8 @@ static void read_lines(struct lines *lines, const char *text, size_t size)
         struct name before = partition;
         struct record *record = block_add_record(&lines->block);
         must(record != NULL, "memory");
-        cursor = read_line(cursor, end, &partition, record);
+        cursor = envelope_line_read(cursor, end, &partition, record); /* unescaped below, once a run */
+        must(cursor != NULL, "expected lines of the lake's envelope on standard input");
         if (lines->run_count == 0 || partition.size != before.size ||
             memcmp(partition.bytes, before.bytes, before.size) != 0) {
             lines->block.record_count--;

@@ -4,13 +4,13 @@
 #include "worker/connector/definition.h"
 
 #include <check.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/log.h"
+#include "tests/unit/folders.h"
 
 #define STAYS "goes on with the definition that it has: "
 
@@ -28,16 +28,6 @@ static void take(void *argument, enum log_level level, const char *line)
     strcat(logged, "\n");
 }
 
-static void write_file(const char *name, const char *text)
-{
-    char path[256];
-    (void)snprintf(path, sizeof path, "%s/%s.toml", folder, name);
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
 static void define_in(const char *file, const char *key, const char *more, const char *options)
 {
     char text[1024];
@@ -45,7 +35,9 @@ static void define_in(const char *file, const char *key, const char *more, const
                    "type = 'sink'\nname = 'n'\npath = 'p'\nkey = '%s'\n%s\n[[topics]]\ntopics = ['t']\n"
                    "schema = 'json'\n[plugin_config]\nbucket = 'b'\nendpoint = 'file:///lakes'\nregion = 'r'\n%s\n",
                    key, more, options);
-    write_file(file, text);
+    char name[64];
+    (void)snprintf(name, sizeof name, "%s.toml", file);
+    folder_write(folder, name, text);
 }
 
 static void define(const char *key, const char *more, const char *options)
@@ -75,19 +67,11 @@ static void begin(void)
     log_capture(take, NULL);
 }
 
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-    (void)status;
-    (void)type;
-    (void)place;
-    return remove(path);
-}
-
 static void end(void)
 {
     log_capture(NULL, NULL);
     definitions_free(&definitions);
-    ck_assert_int_eq(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+    folder_remove(folder);
 }
 
 /* Reads them again. Of all that is logged there is this line, which may go on; "": nothing is. */
@@ -147,7 +131,7 @@ END_TEST
 /* It doesn't say whose it is, but by the file's name. */
 START_TEST(one_that_is_no_toml_stays_as_it_was)
 {
-    write_file("orders", "key = 'orders\n");
+    folder_write(folder, "orders.toml", "key = 'orders\n");
     renew("orders", in_folder(STAYS, "orders.toml: line 1"));
     expect_ages(60000, 60000);
 }
@@ -158,7 +142,7 @@ START_TEST(an_older_version_beside_it_does_not_step_in)
     define_in("older", "orders", "version = 0\nenabled = true", "");
     renew("", "");
     expect_ages(60000, 60000);
-    write_file("orders", "key = 'orders\n");
+    folder_write(folder, "orders.toml", "key = 'orders\n");
     renew("orders", in_folder(STAYS, "orders.toml: line 1"));
     expect_ages(60000, 60000);
 }
@@ -181,7 +165,7 @@ END_TEST
 
 START_TEST(a_new_one_that_is_broken_is_told_of)
 {
-    write_file("views", "key = 'views'\n");
+    folder_write(folder, "views.toml", "key = 'views'\n");
     renew("views", in_folder("the connector stays down: ", "views.toml: "));
 }
 END_TEST

@@ -31,16 +31,6 @@ static void remove_folder(void)
     folder_remove(folder);
 }
 
-static void write_file(const char *name, const char *text)
-{
-    char path[256];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
 static void load(char *const *environment)
 {
     struct error error;
@@ -55,7 +45,7 @@ static void load(char *const *environment)
 
 static const struct definition *load_one(const char *text, char *const *environment)
 {
-    write_file("one.toml", text);
+    folder_write(folder, "one.toml", text);
     load(environment);
     ck_assert_msg(definitions.fault_count == 0, "%s", definitions.fault_count > 0 ? definitions.faults[0].message : "");
     ck_assert_uint_eq(definitions.count, 1);
@@ -64,7 +54,7 @@ static const struct definition *load_one(const char *text, char *const *environm
 
 static void refuse_in(const char *text, char *const *environment, const char *words)
 {
-    write_file("one.toml", text);
+    folder_write(folder, "one.toml", text);
     load(environment);
     ck_assert_uint_eq(definitions.count, 0);
     ck_assert_uint_eq(definitions.fault_count, 1);
@@ -264,7 +254,7 @@ static void write_definition(const char *file, const char *key, int version, boo
     (void)snprintf(text, sizeof text,
                    "type = 'sink'\nenabled = %s\nversion = %d\nname = '%s'\npath = 'p'\nkey = '%s'\n" TOPICS OPTIONS,
                    enabled ? "true" : "false", version, file, key);
-    write_file(file, text);
+    folder_write(folder, file, text);
 }
 
 START_TEST(the_longest_key_takes_an_override)
@@ -308,11 +298,11 @@ END_TEST
 START_TEST(a_broken_file_stops_itself_alone)
 {
     write_definition("a.toml", "good", 0, true);
-    write_file("b.toml", "broken");
-    write_file(".c.toml", "broken");
-    write_file("d.toml.bak", "broken");
-    write_file("e.json", "{}");
-    write_file("f.toml", "key = 'f'\n");
+    folder_write(folder, "b.toml", "broken");
+    folder_write(folder, ".c.toml", "broken");
+    folder_write(folder, "d.toml.bak", "broken");
+    folder_write(folder, "e.json", "{}");
+    folder_write(folder, "f.toml", "key = 'f'\n");
     char path[256];
     (void)snprintf(path, sizeof path, "%s/g.toml", folder);
     ck_assert_int_eq(mkfifo(path, 0600), 0);

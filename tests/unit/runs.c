@@ -8,6 +8,7 @@
 
 #include "common/byte_buffer.h"
 #include "common/json_scan.h"
+#include "tests/envelope_line.h"
 #include "worker/encode_stream.h"
 
 struct line {
@@ -19,61 +20,20 @@ struct line {
 static void must(bool good, const char *cursor, const char *what)
 {
     if (!good) {
-        ck_abort_msg("expected %s in a line, there is %.40s", what, cursor);
+        ck_abort_msg("expected %s, there is %.200s", what, cursor);
     }
-}
-
-/* By their sizes: what strncmp() and strtoll() are given, a sanitizer walks to its NUL, which is at the end of them all. */
-static bool begins(const char *cursor, const char *end, const char *text)
-{
-    size_t size = strlen(text);
-
-    return (size_t)(end - cursor) >= size && memcmp(cursor, text, size) == 0;
-}
-
-static const char *expect(const char *cursor, const char *end, const char *text)
-{
-    must(begins(cursor, end, text), cursor, text);
-    return cursor + strlen(text);
-}
-
-static const char *read_number(const char *cursor, const char *end, int64_t *number)
-{
-    const char *first = cursor;
-
-    for (*number = 0; cursor < end && *cursor >= '0' && *cursor <= '9'; cursor++) {
-        *number = 10 * *number + (*cursor - '0');
-    }
-    must(cursor > first, first, "a number");
-    return cursor;
 }
 
 static const char *read_line(const char *cursor, const char *end, struct line *line, char **names)
 {
-    const char *text = NULL;
-    const char *rest;
-    size_t size = 0;
-    bool escaped = false;
+    struct name spelled = {"", 0};
 
     memset(line, 0, sizeof *line);
-    cursor = json_scan_string(expect(cursor, end, "{\"partition\":"), end, &text, &size, &escaped);
-    must(cursor != NULL, text, "a string");
-    line->partition = (struct name){*names, json_unescape(text, size, *names)};
-    *names += size;
-    rest = read_number(expect(cursor, end, ",\"offset\":"), end, &line->record.offset);
-    cursor = json_scan_string(expect(rest, end, ",\"transactionId\":"), end, &text, &size, &escaped);
-    must(cursor != NULL, rest, "a string");
-    line->record.transaction_id = text;
-    line->record.transaction_id_size = (uint32_t)size;
-    cursor = json_scan_string(expect(cursor, end, ",\"ts\":"), end, &text, &size, &escaped);
-    must(cursor != NULL && clock_parse_broker(text, size, &line->record.ts), rest, "a time");
-    cursor = expect(cursor, end, ",\"payload\":");
-    const char *stop = memchr(cursor, '\n', (size_t)(end - cursor));
-    must(stop != NULL, cursor, "an end");
-    line->record.payload = cursor;
-    line->record.payload_size = (uint32_t)(stop - cursor - 1);
-    line->record.flags = begins(cursor, end, "null}") ? RECORD_PAYLOAD_NULL : 0;
-    return stop + 1;
+    const char *after = envelope_line_read(cursor, end, &spelled, &line->record);
+    must(after != NULL, cursor, "a line of the envelope");
+    line->partition = (struct name){*names, json_unescape(spelled.bytes, spelled.size, *names)};
+    *names += spelled.size;
+    return after;
 }
 
 static int compare(const void *left, const void *right)

@@ -14,6 +14,7 @@
 #ifndef TESTS_UNIT_SCRIPTED_WORLD_H
 #define TESTS_UNIT_SCRIPTED_WORLD_H
 
+#include "common/log.h"
 #include "tests/sim/bucket.h"
 #include "tests/sim/documents.h"
 #include "worker/world.h"
@@ -187,6 +188,10 @@ const char *world_object_text(struct scripted_world *w, const char *key);
 /* One record at the end of a partition. */
 void world_push(struct scripted_world *w, const char *partition, int64_t ts, size_t payload);
 struct scripted_partition *world_partition(struct scripted_world *w, const char *name);
+
+/* What log_capture() takes, with WORLD_LINE_SIZE bytes: the last line is left there. */
+#define WORLD_LINE_SIZE 256
+void world_take_line(void *argument, enum log_level level, const char *line);
 
 /* For the files of the world itself. */
 extern const struct queen_api_operations scripted_queen_operations;

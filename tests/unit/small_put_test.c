@@ -73,17 +73,11 @@ START_TEST(what_passes_is_tried_again_and_told)
 }
 END_TEST
 
-static void take_line(void *argument, enum log_level level, const char *line)
-{
-    (void)level;
-    (void)snprintf(argument, 256, "%s", line);
-}
-
 START_TEST(a_line_names_the_key_once)
 {
-    char line[256] = "";
+    char line[WORLD_LINE_SIZE] = "";
 
-    log_capture(take_line, line);
+    log_capture(world_take_line, line);
     begin();
     call_fail(world_call(&w, "put*"), QS_ERROR_STATUS, 503);
     log_capture(NULL, NULL);

@@ -134,17 +134,11 @@ START_TEST(a_small_object_goes_up_whole)
 }
 END_TEST
 
-static void take_line(void *argument, enum log_level level, const char *line)
-{
-    (void)level;
-    (void)snprintf(argument, 256, "%s", line);
-}
-
 START_TEST(a_line_names_the_key_once)
 {
-    char line[256] = "";
+    char line[WORLD_LINE_SIZE] = "";
 
-    log_capture(take_line, line);
+    log_capture(world_take_line, line);
     begin_whole();
     encode(1);
     call_fail(world_call(&w, "put*"), QS_ERROR_STATUS, 503);
